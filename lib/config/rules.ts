@@ -74,6 +74,8 @@ export function advice(job: JobConfig, isSet: (path: string) => boolean): Findin
       path: 'capture.share',
       text: 'no effect with a worker: only what a model answers is captured',
     });
+  if (job.release.trials && job.worker.class !== undefined)
+    tokens.push({ path: 'release.trials', text: 'no effect with a worker, whose versions are not tried' });
   const vCpus = job.function.memoryMB / MB_PER_VCPU;
   if (job.threadPerModel <= Math.max(1, Math.ceil(vCpus))) return tokens;
   const text =

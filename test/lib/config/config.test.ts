@@ -632,6 +632,18 @@ describe('between keys', () => {
     assert.deepEqual(readConfigText('tokensPerSecond: 5\ntokenBucketEnabled: yes', 'test').notes, []);
   });
 
+  test('a worker neither captures nor is tried', () => {
+    const worker = 'worker: {class: digits.Digits}';
+    const { notes } = readConfigText(`capture: {share: 5%}\nrelease: {trials: true}\n${worker}`, 'test');
+    assert.deepEqual(
+      notes.map((note) => note.replace(/^(\S+).*: no effect/, '$1: no effect')),
+      [
+        'capture.share: no effect with a worker: only what a model answers is captured',
+        'release.trials: no effect with a worker, whose versions are not tried',
+      ],
+    );
+  });
+
   test('more threads than vCPUs are noted', () => {
     assert.match(readConfigText('threadPerModel: 8', 't').notes[0] as string, /8 threads, but .* 1\.0 vCPUs/);
     assert.deepEqual(readConfigText('threadPerModel: 4\nfunction: {memoryMB: 7076}', 't').notes, []);
