@@ -2,13 +2,13 @@
 import { openS3 } from '../../lib/s3/client.ts';
 import { defineCommand, only, wrongUse } from '../command.ts';
 import { findService, JOB, notRunning, SERVICE_OPTIONS } from '../service.ts';
-import { cancelJob, listJobs, resumeJob, showJob } from './jobs.ts';
+import { cancelJob, listJobs, printResults, resumeJob, showJob } from './jobs.ts';
 import { JobPlace } from './place.ts';
 import { runJob } from './run.ts';
 
 export const command = defineCommand({
   name: 'job',
-  usage: ['<run | list | status | cancel | resume> [file, folder, s3://… or id] [options]'],
+  usage: ['<run | list | status | results | cancel | resume> [file, folder, s3://… or id] [options]'],
   about: `Answers each row of NDJSON, CSV or Parquet, and each picture, with the model of a service, into one file of JSON lines
 in S3, in the order of the rows. A row that cannot be answered has its error in its place. The functions do the work:
 closing this terminal ends nothing.`,
@@ -19,6 +19,7 @@ closing this terminal ends nothing.`,
     ],
     list: ['', 'show jobs and how far they are'],
     status: ['<id>', 'show how far a job is, and how it ended'],
+    results: ['<id>', 'print the lines of a job that is done'],
     cancel: ['<id>', 'end a job; it writes no results'],
     resume: ['<id>', 'let a job go on that was cancelled or has failed; what is answered stays'],
   },
@@ -49,6 +50,7 @@ closing this terminal ends nothing.`,
   examples: [
     'job run customers.csv --dry-run',
     'job run s3://my-data/night/ --out s3://my-data/answers/2026-11-29/ --max-errors 1%',
+    'job results 20261129-033000-3f9a1c > answers.ndjson',
     'job status 20261129-033000-3f9a1c --stack cluster-serving-images-prod',
   ],
   async run(values, output, [target, surplus], action) {
@@ -67,6 +69,7 @@ closing this terminal ends nothing.`,
     try {
       if (action === 'list') return await listJobs(place, output);
       if (action === 'status') return await showJob(place, name, output);
+      if (action === 'results') return await printResults(place, name, output);
       if (action === 'cancel') return await cancelJob(place, name, output);
       if (action === 'resume') return await resumeJob(place, name, values['max-errors'], output);
       const { out, format, detach = false, 'dry-run': dryRun = false, 'max-errors': maxErrors } = values;

@@ -1,5 +1,6 @@
-/** `job list`, `status`, `cancel` and `resume`. */
+/** `job list`, `status`, `results`, `cancel` and `resume`. */
 import { ServingError } from '../../lib/contract/errors.ts';
+import { readAddress } from '../../lib/jobs/request.ts';
 import { readAll } from '../../lib/s3/pages.ts';
 import { EXIT, type Output } from '../output.ts';
 import type { JobPlace } from './place.ts';
@@ -32,6 +33,32 @@ export async function showJob(place: JobPlace, id: string, output: Output): Prom
   const found = await place.state(id);
   output.answer({ id, request, ...found }, stateText(id, found, place.isLocal));
   return found.state === 'failed' ? EXIT.failed : EXIT.ok;
+}
+
+/** Read at once. */
+const PIECE_BYTES = 8 * 1024 * 1024;
+
+/** Prints the lines of a job that is done, unchanged. */
+export async function printResults(place: JobPlace, id: string, output: Output): Promise<number> {
+  await assertJob(place, id);
+  const found = await place.state(id);
+  const results = found.state === 'done' ? found.summary.results : undefined;
+  if (results === undefined)
+    throw new ServingError(
+      'conflict',
+      `job ${id} has no results: ${found.state === 'done' ? 'it was a dry run' : `it is ${found.state}`}`,
+    );
+  const file = readAddress('results', results);
+  const bytes = await place.objects.size(file);
+  if (bytes === undefined) throw new ServingError('not_found', `${results} is not there any more`);
+  // A character may be in two pieces.
+  const decoder = new TextDecoder();
+  for (let at = 0; at < bytes; at += PIECE_BYTES) {
+    const end = Math.min(bytes, at + PIECE_BYTES);
+    const piece = await place.objects.read({ ...file, etag: '' }, at, end);
+    output.piece(decoder.decode(piece, { stream: true }));
+  }
+  return EXIT.ok;
 }
 
 export async function cancelJob(place: JobPlace, id: string, output: Output): Promise<number> {

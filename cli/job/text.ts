@@ -53,6 +53,7 @@ export function summaryText(summary: Summary, isLocal: boolean): string {
   return [
     `job ${id} is done: ${count(total)} rows, ${count(errors)} of them errors, in ${seconds} s of functions`,
     `results  ${results}`,
+    `         \`cluster-serving job results ${id}\` prints them`,
     `cost     ${isLocal ? 'none here; on AWS ' : ''}about ${dollars(costOf(summary, parts))} (${where})`,
   ].join('\n');
 }

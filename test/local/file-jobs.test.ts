@@ -4,7 +4,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { parquetWriteBuffer } from 'hyparquet-writer';
-import { cancelJob, listJobs, resumeJob, showJob } from '../../cli/job/jobs.ts';
+import { cancelJob, listJobs, printResults, resumeJob, showJob } from '../../cli/job/jobs.ts';
 import { JobPlace } from '../../cli/job/place.ts';
 import { type RunOptions, runJob } from '../../cli/job/run.ts';
 import type { Output } from '../../cli/output.ts';
@@ -112,6 +112,19 @@ describe('a job over files on one machine', () => {
     const { code, summary } = await run(place, { target: join(folder, 'files') });
     assert.equal(code, 0);
     const lines = await linesOf(place, summary.results);
+    const pieces: string[] = [];
+    const ignore = () => undefined;
+    const output = { json: false, answer: ignore, note: ignore, failure: ignore };
+    const piece = (text: string) => void pieces.push(text);
+    assert.equal(await printResults(place, summary.id, { ...output, piece }), 0);
+    assert.deepEqual(
+      pieces
+        .join('')
+        .trimEnd()
+        .split('\n')
+        .map((line) => JSON.parse(line)),
+      lines,
+    );
     const expected = [
       ...(await Promise.all(
         ndjson.map((row) => predict(stack, `{"instances":[${row}]}`, 'application/json')),
