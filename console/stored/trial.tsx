@@ -32,28 +32,30 @@ export function Trial({ trial, onDone }: { trial: TrialFacts; onDone: () => void
   const { canary, shadow, ended } = trial;
   return (
     <>
-      <ul class="rows" aria-label="On trial">
-        {canary && (
-          <li class="letter">
-            <span class="uri">
-              <code>{canary.version}</code> <span class="badge">canary, {percentText(canary.share)}</span>
-            </span>
-            <Since time={canary.since} />
-            <span class="quiet result">{canaryText(canary)}</span>
-            <Buttons version={canary.version} onChoose={setChosen} />
-          </li>
-        )}
-        {shadow && (
-          <li class="letter">
-            <span class="uri">
-              <code>{shadow.version}</code> <span class="badge">shadow</span>
-            </span>
-            <Since time={shadow.since} />
-            <span class="quiet result">{shadowText(shadow)}</span>
-            {!canary && <Buttons version={shadow.version} onChoose={setChosen} />}
-          </li>
-        )}
-      </ul>
+      {(canary || shadow) && (
+        <ul class="rows" aria-label="On trial">
+          {canary && (
+            <li class="letter">
+              <span class="uri">
+                <code>{canary.version}</code> <span class="badge">canary, {percentText(canary.share)}</span>
+              </span>
+              <Since time={canary.since} />
+              <span class="quiet result">{canaryText(canary)}</span>
+              <Buttons version={canary.version} onChoose={setChosen} />
+            </li>
+          )}
+          {shadow && (
+            <li class="letter">
+              <span class="uri">
+                <code>{shadow.version}</code> <span class="badge">shadow</span>
+              </span>
+              <Since time={shadow.since} />
+              <span class="quiet result">{shadowText(shadow)}</span>
+              {!canary && <Buttons version={shadow.version} onChoose={setChosen} />}
+            </li>
+          )}
+        </ul>
+      )}
       {ended && (
         <p class="quiet">
           Version <code>{ended.version}</code> was {ended.end} at {timeText(ended.at)}: {ended.reason}
