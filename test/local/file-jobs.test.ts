@@ -114,9 +114,9 @@ describe('a job over files on one machine', () => {
     const lines = await linesOf(place, summary.results);
     const pieces: string[] = [];
     const ignore = () => undefined;
-    const rest = { json: false, answer: ignore, note: ignore, failure: ignore };
+    const silence = { json: false, answer: ignore, note: ignore, failure: ignore };
     const piece = (text: string) => void pieces.push(text);
-    assert.equal(await printResults(place, summary.id, { ...rest, piece }), 0);
+    assert.equal(await printResults(place, summary.id, { ...silence, piece }), 0);
     assert.deepEqual(
       pieces
         .join('')

@@ -345,7 +345,7 @@ const WRONG: readonly (readonly [what: string, args: readonly string[], message:
   [
     'no action',
     [],
-    /expected import, check, push, diff, replay, golden, list, rollback, prune or ops, got nothing/,
+    /expected import, check, push, diff, replay, golden, list, trial, promote, rollback, prune or ops, got nothing/,
   ],
   ['an action there is not', ['export', 'net'], /prune or ops, got "export"/],
   ['no directory', ['import'], /model import: which directory\?/],
