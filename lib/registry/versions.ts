@@ -99,7 +99,7 @@ export async function listVersions(s3: S3Client, location: ModelLocation): Promi
       ...(manifests[i]?.verification && { verification: manifests[i].verification }),
       serves: version === current.version,
       before: version === before,
-      trial: trialOf(version, current),
+      ...trialOf(version, current),
     }));
     return versions.sort((a, b) => b.uploadedAt.localeCompare(a.uploadedAt));
   } catch (error) {
@@ -130,9 +130,9 @@ async function foldersOf(s3: S3Client, { bucket, prefix }: ModelLocation) {
   return folders;
 }
 
-function trialOf(version: string, { canary, shadow }: CurrentModel): ModelVersion['trial'] {
-  if (version === canary?.version) return 'canary';
-  return version === shadow?.version ? 'shadow' : undefined;
+function trialOf(version: string, { canary, shadow }: CurrentModel): Pick<ModelVersion, 'trial'> | undefined {
+  if (version === canary?.version) return { trial: 'canary' };
+  return version === shadow?.version ? { trial: 'shadow' } : undefined;
 }
 
 function versionBefore({ version, history }: CurrentModel): string | undefined {
