@@ -40,7 +40,8 @@ function sideOf(
   const isRun = http.method === 'POST' && !rawPath.startsWith('/v2/repository');
   if (!isRun && version === undefined) return deps;
   const asked = { headers, version, requestId: () => clock?.awsRequestId ?? requestId };
-  return { ...deps, model: modelFor(deps.model, asked) };
+  const model = modelFor(deps.model, asked);
+  return model === deps.model ? deps : { ...deps, model };
 }
 
 export const handler = lambdaHandler('http', predict, composePredict);

@@ -5,7 +5,7 @@
 import { existsSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { join, sep } from 'node:path';
-import { assertCanaryKey } from '../../lib/contract/enqueue.ts';
+import { readCanaryKey } from '../../lib/contract/enqueue.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { assertNotified, isTargetName, NAME_RULE, type Notified } from '../../lib/contract/notice.ts';
 import type { QueueRecord } from '../../sdk/index.ts';
@@ -74,7 +74,7 @@ SDK takes them, or a request {"instances": [...], "uris": [...]}. Of a CSV file,
     pairs,
   ) {
     const notified = notifiedOf(values);
-    const canaryKey = key === undefined ? undefined : assertCanaryKey(key);
+    const canaryKey = readCanaryKey(key);
     const sources = [dir, file, pairs[0]].filter((source) => source !== undefined);
     if (sources.length !== 1) throw wrongUse('enqueue takes one of: <uri>=<image>..., --dir, --file');
     if (prefix !== undefined && dir === undefined) throw wrongUse('--prefix goes with --dir');

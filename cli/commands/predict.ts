@@ -2,7 +2,7 @@
  * `cluster-serving predict`. A request has a limit of bytes and of instances, so many images become several requests;
  * the predictions are in the order of the images.
  */
-import { assertCanaryKey } from '../../lib/contract/enqueue.ts';
+import { readCanaryKey } from '../../lib/contract/enqueue.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { predictionOf } from '../../sdk/http/predictions.ts';
 import { defineCommand, wrongUse } from '../command.ts';
@@ -60,7 +60,7 @@ export const command = defineCommand({
     output,
     paths,
   ) {
-    const canaryKey = key === undefined ? undefined : assertCanaryKey(key);
+    const canaryKey = readCanaryKey(key);
     const given = [file !== undefined, text !== undefined, paths.length > 0].filter(Boolean);
     if (given.length !== 1) {
       throw wrongUse(

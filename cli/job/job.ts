@@ -65,7 +65,7 @@ closing this terminal ends nothing.`,
     if (bucket === undefined) throw wrongUse('job: which service? Give --stack, or --bucket with --job');
     const s3 = openS3({ endpoint, region });
     const place = new JobPlace(s3, bucket, job, endpoint !== undefined);
-    const [name = ''] = [target];
+    const name = target ?? '';
     try {
       if (action === 'list') return await listJobs(place, output);
       if (action === 'status') return await showJob(place, name, output);

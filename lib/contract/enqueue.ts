@@ -76,3 +76,8 @@ export function assertCanaryKey(value: unknown): string {
     'canary-key: expected 1 to 128 letters, digits and punctuation of ASCII, such as the id of a user',
   );
 }
+
+/** @returns undefined where none is given. @throws bad_request */
+export function readCanaryKey(value: unknown): string | undefined {
+  return value === undefined ? undefined : assertCanaryKey(value);
+}

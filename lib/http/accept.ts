@@ -5,7 +5,7 @@
 
 import { createHash, randomUUID } from 'node:crypto';
 import { CANARY_KEY } from '../codecs/attributes.ts';
-import { assertCanaryKey, assertIdentity } from '../contract/enqueue.ts';
+import { assertIdentity, readCanaryKey } from '../contract/enqueue.ts';
 import { logError } from '../contract/log.ts';
 import { locationOf } from '../contract/names.ts';
 import { assertTarget, type Targets } from '../contract/notice.ts';
@@ -123,8 +123,7 @@ function identified(
   const trace = readTrace(headers);
   // An image, a form or a table has no place for it.
   const given = { notify: notify ?? parameters['notify'], taskToken };
-  const said = headers[CANARY_KEY];
-  const canaryKey = said === undefined ? undefined : assertCanaryKey(said);
+  const canaryKey = readCanaryKey(headers[CANARY_KEY]);
   const record = { ...submission, trace, canaryKey, ...assertTarget(given, settings.notify) };
   if (key === undefined) return { ...record, identity: randomUUID() };
   const identity = assertIdentity(place === undefined ? key : `${key}-${place}`);

@@ -1,6 +1,6 @@
 /** Chooses the version that answers a request, while a canary takes a share. */
 import { CANARY_KEY } from '../codecs/attributes.ts';
-import { assertCanaryKey } from '../contract/enqueue.ts';
+import { readCanaryKey } from '../contract/enqueue.ts';
 import type { Model } from '../contract/values.ts';
 
 interface Asked {
@@ -15,8 +15,7 @@ interface Asked {
  * @throws bad_request for a bad key, also while there is no canary
  */
 export function modelFor(model: Model, { headers, version, requestId }: Asked): Model {
-  const said = headers[CANARY_KEY];
-  const key = said === undefined ? undefined : assertCanaryKey(said);
+  const key = readCanaryKey(headers[CANARY_KEY]);
   const { canary } = model;
   if (!canary) return model;
   const isTaken = version === undefined ? canary.takes(key ?? requestId()) : version === canary.model.version;

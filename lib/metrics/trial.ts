@@ -2,6 +2,7 @@
  * Counts of a canary's trial as named whole numbers that add up across environments: answers, failures by code, and how long
  * requests took, for the version that serves and for the canary.
  */
+import type { CanaryShare } from '../contract/values.ts';
 import { bucketOf } from './timers.ts';
 
 export type SideName = 'serving' | 'canary';
@@ -19,6 +20,11 @@ export interface SideCounts {
 
 export interface TrialSums extends Readonly<Record<SideName, SideCounts>> {
   readonly openings: Readonly<Record<OpeningName, number>>;
+}
+
+/** The name under which all environments count a trial: a second one of the same version starts again. */
+export function trialName({ version, since }: Pick<CanaryShare, 'version' | 'since'>): string {
+  return `${version} ${since}`;
 }
 
 /** The counts of one environment since its last delivery. */

@@ -5,7 +5,7 @@
 import { ServingError } from '../contract/errors.ts';
 import { logError } from '../contract/log.ts';
 import type { CanaryShare, Inputs, Outcome, Runner, RunPolicy } from '../contract/values.ts';
-import { type SideName, TrialMeter } from '../metrics/trial.ts';
+import { type SideName, TrialMeter, trialName } from '../metrics/trial.ts';
 import type { Observer } from '../pipeline/observer.ts';
 
 interface TrialWatchOptions {
@@ -60,8 +60,8 @@ export class TrialWatch implements Observer {
     return this.#deliver();
   }
 
-  #of({ version, since }: CanaryShare): Trial {
-    const name = `${version} ${since}`;
+  #of(canary: CanaryShare): Trial {
+    const name = trialName(canary);
     // The counts of another trial, which has ended, decide about nothing.
     if (this.#trial?.name !== name) this.#trial = { name, meter: new TrialMeter() };
     return this.#trial;

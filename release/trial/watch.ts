@@ -3,7 +3,7 @@
  * answered, and ends it. The end is written only if the pointer is still the one that was looked at.
  */
 import { ServingError } from '../../lib/contract/errors.ts';
-import { trialSums } from '../../lib/metrics/trial.ts';
+import { trialName, trialSums } from '../../lib/metrics/trial.ts';
 import type { ModelPointer } from '../../lib/registry/download.ts';
 import {
   type CurrentModel,
@@ -102,11 +102,6 @@ async function lookAt(canary: RunningCanary, known: Known, parts: WatchParts): P
   const found =
     ended === undefined ? judge(sums, common.looks) : ({ verdict: 'roll back', reason: ended } as const);
   return { ...common, unended: unended(sums), ...found };
-}
-
-/** The name under which environments count (lib/observe/trial.ts). */
-function trialName({ version, since }: RunningCanary): string {
-  return `${version} ${since}`;
 }
 
 interface Tried extends Pick<CanaryReport, 'golden' | 'attempts'> {
