@@ -63,9 +63,16 @@ export function progressText({ rows, total, errors, files }: Progress): string {
   return `${count(rows)}${of} rows in ${count(files)} files, ${count(errors)} errors`;
 }
 
+const STATES = {
+  failed: 'has failed',
+  cancelled: 'is cancelled',
+  running: 'runs',
+  waiting: 'is waiting',
+} as const;
+
 export function stateText(id: string, found: JobState, isLocal: boolean): string {
   if (found.state === 'done') return summaryText(found.summary, isLocal);
   const far = found.progress ? `: ${progressText(found.progress)}` : '';
   const why = found.state === 'failed' ? ['', ...found.examples, `error: ${found.error}`].join('\n') : '';
-  return `job ${id} ${found.state === 'running' ? 'runs' : `is ${found.state}`}${far}${why}`;
+  return `job ${id} ${STATES[found.state]}${far}${why}`;
 }
