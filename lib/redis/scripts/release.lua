@@ -19,7 +19,7 @@ for i, record in ipairs(cjson.decode(ARGV[1]).records) do
   local isNewest = not order or identity == (was[1] or '') and replays == (tonumber(was[2] or '') or 0)
   if redis.call('EXISTS', held) == 0 then
     local facts = redis.pcall('HMGET', result, 'status', 'large')
-    if facts[1] == 'cancelled' or facts[2] then list(KEYS[1], uri, redis.call('PTTL', result)) end
+    if facts[1] == 'cancelled' or facts[2] then list(KEYS[1], uri, left) end
   elseif not isNewest or redis.call('RENAMENX', held, result) == 0 then
     redis.call('DEL', held)
   else

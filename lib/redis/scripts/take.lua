@@ -15,6 +15,7 @@
 -- Returns for each record: whether it was in the index; the fields of a result that was not moved, or the text of an error; the
 -- time to live it had left, in ms. Returns fewer records than asked for when the next one would exceed the limit of all.
 
+-- @include includes/clock.lua
 -- @include includes/identities.lua
 
 local call, pcall = redis.call, redis.pcall
@@ -33,6 +34,13 @@ end
 
 local function isFetched(large)
   return fetched == '' or fetched == 'list' or string.find(large, fetched, 1, true)
+end
+
+-- By its place in the index, so that what is released keeps its order: the clock behind PTTL goes on while a script runs.
+local function leftOf(result, uri)
+  local left, listed = call('PTTL', result), call('ZSCORE', KEYS[1], uri)
+  if left < 0 or not listed then return left end
+  return math.max(1, tonumber(listed) - today)
 end
 
 local replies = {}
@@ -57,7 +65,7 @@ for i, uri in ipairs(options.uris) do
       end
       if size > budget and i > 1 then break end
       budget = budget - size
-      local listed, left = call('ZREM', KEYS[1], uri), call('PTTL', result)
+      local left, listed = leftOf(result, uri), call('ZREM', KEYS[1], uri)
       if status == 'cancelled' or large and fetched == 'list' then
         replies[i] = {listed, call('HGETALL', result), left}
       else

@@ -11,6 +11,7 @@ import { ResultIndex } from '../../../lib/redis/result-index.ts';
 import { ResultStore } from '../../../lib/redis/results.ts';
 import { serializeResult } from '../../../lib/results/fields.ts';
 import { PATIENT, redisUrl } from '../../support/redis.ts';
+import { nextMs } from '../results/conformance/records.ts';
 
 const JOB = 'job';
 const EXPIRED = 5_000;
@@ -47,6 +48,26 @@ for (const preferEmbedded of [false, true]) {
       uris.toSorted(),
       ['kept', ...Array.from({ length: savings }, (_, i) => `fresh-${i}`)].toSorted(),
     );
+  });
+
+  test(`${kind}: a page that is released keeps its order, however long it takes to move`, async (t) => {
+    const connection = new RedisConnection(await redisUrl(t, preferEmbedded), PATIENT);
+    const results = new ResultStore(connection, { job: JOB, ttlSeconds: 60, now: Date.now });
+    t.after(() => results.close());
+    const uris = [300, 200, 100].flatMap((from) => Array.from({ length: 30 }, (_, i) => `r${from + i}`));
+    for (let first = 0; first < uris.length; first += 30) {
+      await results.save(uris.slice(first, first + 30).map(success), 'v');
+      await nextMs();
+    }
+    const seen: string[] = [];
+    for (let round = 0; round < 20; round += 1) {
+      for await (const { uri } of results.drain()) {
+        seen.push(uri);
+        break;
+      }
+    }
+    for await (const { uri } of results.drain()) seen.push(uri);
+    assert.deepEqual(seen, uris);
   });
 
   test(`${kind}: a large batch takes more expired entries off the index than it adds`, async (t) => {

@@ -148,11 +148,9 @@ export function describeTaking(at: At): void {
     }
     await nextMs();
     await results.save([success('d', 1)], 'v');
-    const page = await results.takePage(10);
-    assert.deepEqual(
-      page?.map(({ uri }) => uri),
-      ['a', 'b', 'd'],
-    );
+    const page = (await results.takePage(10))?.map(({ uri }) => uri) ?? [];
+    assert.deepEqual(page.slice(0, 2).sort(), ['a', 'b']);
+    assert.deepEqual(page.slice(2), ['d']);
   });
 
   test('a result that is put back stays away when a later one was taken meanwhile', async (t) => {
