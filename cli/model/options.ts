@@ -49,6 +49,8 @@ export const OPTIONS = {
     },
     'answered-by': { value: 'version', about: 'only what this version answered (default: each)' },
     by: { value: 'input', about: 'count the differences by the values of this input' },
+    'in-aws': { about: 'ask a stored version in the deployment --stack, beside its captures' },
+    stack: { value: 'name', about: 'CloudFormation stack of that deployment' },
     fresh: { about: 'start again, where a replay of the same was stopped and would go on' },
     'max-flips': {
       value: 'share',

@@ -7,11 +7,11 @@ import { asError, badRequest } from '../../lib/contract/errors.ts';
 import { CaptureReader } from '../../lib/s3/capture-reader.ts';
 import { installation } from '../../local/machine/installation.ts';
 import { claimFolder, REPLAYS } from '../../local/service/data-folder.ts';
-import type { Side } from '../../release/diff/run.ts';
 import { newModelProcess } from '../../release/model-process.ts';
 import { folderDigest, type ProgressOptions } from '../../release/replay/progress.ts';
 import { type ReplayOptions, replayCaptures } from '../../release/replay/replay.ts';
-import { problemsOf, replayText } from '../../release/replay/report.ts';
+import { type Judged, problemsOf, replayText } from '../../release/replay/report.ts';
+import type { Replay } from '../../release/replay/tally.ts';
 import { sinceOf } from '../capture/since.ts';
 import { wrongUse } from '../command.ts';
 import { interruptible } from '../interruption.ts';
@@ -19,7 +19,8 @@ import { EXIT, type Output } from '../output.ts';
 import { showProgress } from '../progress.ts';
 import { dataDirOf } from '../service.ts';
 import { readShare } from '../share.ts';
-import { capturedJob, type OpenPlace, type PlaceValues, withPlace } from './place.ts';
+import { replayInAws } from './in-aws.ts';
+import { capturedJob, type OpenPlace, type PlaceValues, withPlace, withS3 } from './place.ts';
 import { type DiffSettings, SERVING, withSide } from './side.ts';
 
 export interface ReplayValues extends PlaceValues {
@@ -29,6 +30,8 @@ export interface ReplayValues extends PlaceValues {
   readonly by?: string | undefined;
   readonly 'max-flips'?: string | undefined;
   readonly fresh?: boolean | undefined;
+  readonly 'in-aws'?: boolean | undefined;
+  readonly stack?: string | undefined;
 }
 
 const SINCE = '24h';
@@ -43,6 +46,18 @@ export async function replay(
   const [argument = SERVING, surplus] = args;
   if (surplus !== undefined) throw wrongUse(`model replay: unexpected ${JSON.stringify(surplus)}`);
   const since = sinceOf(values.since ?? SINCE, Date.now());
+  const maxFlips = (job: JobConfig | undefined) =>
+    values['max-flips'] === undefined ? job?.release.maxFlips : readShare('max-flips', values['max-flips']);
+  if (values['in-aws'] ?? false) {
+    const filter = { since, version: values['answered-by'] };
+    const { version, replay: found, ...deployed } = await replayInAws(argument, filter, values, output);
+    const judged = { version, maxFlips: maxFlips(undefined) };
+    return withS3(deployed.place, ({ s3, location }) => {
+      const captures = new CaptureReader(s3, location.bucket, deployed.job);
+      return reportReplay(found, { ...judged, captures, captured: deployed.job }, output);
+    });
+  }
+  if (values.stack !== undefined) throw wrongUse('model replay: --stack goes with --in-aws');
   return withPlace(values, output, (place) => {
     const captured = capturedJob(place);
     if (captured === undefined)
@@ -67,11 +82,9 @@ export async function replay(
           process,
           onCopied: (objects) => progress.update({ label: `${objects} objects of captures read` }),
         };
-        const maxFlips =
-          values['max-flips'] === undefined
-            ? job?.release.maxFlips
-            : readShare('max-flips', values['max-flips']);
-        return answerReplay(side, { ...options, maxFlips }, output, () => progress.end());
+        const found = await replayCaptures(side, options);
+        progress.end();
+        return reportReplay(found, { ...options, maxFlips: maxFlips(job) }, output);
       });
     }).finally(() => {
       progress.end();
@@ -111,14 +124,15 @@ async function progressOf(
   };
 }
 
-async function answerReplay(
-  side: Side,
-  options: ReplayOptions & { readonly maxFlips: number | undefined },
-  output: Output,
-  onEnd: () => void,
-): Promise<number> {
-  const found = await replayCaptures(side, options);
-  onEnd();
+interface Replayed extends Judged {
+  readonly captures: CaptureReader;
+  /** The job whose captures they are. */
+  readonly captured: string;
+  readonly job?: JobConfig | undefined;
+}
+
+/** @param found undefined where nothing was captured */
+async function reportReplay(found: Replay | undefined, options: Replayed, output: Output): Promise<number> {
   if (!found)
     throw badRequest(
       `nothing was captured of the job ${options.captured} since then; ${adviceFor(options.job)}`,

@@ -1,11 +1,12 @@
 /** One answer of an account to `doctor --account`. */
 import { asError } from '../../lib/contract/errors.ts';
 
-/** @param action as in the API. @returns the answer of AWS, as its SDK reads it. @throws its errors */
+/** @param action as in the API. @param limitMs default 10,000. @returns the answer of AWS, as its SDK reads it. @throws its errors */
 export type Ask = (
   service: Service,
   action: string,
   input?: Readonly<Record<string, unknown>>,
+  limitMs?: number,
 ) => Promise<unknown>;
 export type Service =
   | 'sts'

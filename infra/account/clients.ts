@@ -70,8 +70,8 @@ export function clientsOf(
     return client;
   };
   return {
-    ask: async (service, action, input = {}) => {
-      const abortSignal = AbortSignal.timeout(CALL_MS);
+    ask: async (service, action, input = {}, limitMs = CALL_MS) => {
+      const abortSignal = AbortSignal.timeout(limitMs);
       if (service === 'ec2')
         return askEc2(action, region, await open('sts').config.credentials(), abortSignal);
       if (service === 'sfn')

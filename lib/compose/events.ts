@@ -14,7 +14,7 @@ export type EventKind = 'sqs' | 'http' | 'schedule';
 const EXPECTED: Readonly<Record<EventKind, string>> = {
   sqs: 'an event of its SQS queue',
   http: 'a request of the HTTP API, payload format 2.0',
-  schedule: 'an event of its schedule',
+  schedule: 'an event of its schedule, or a replay',
 };
 
 /** A name of an event's property may be anything. */
@@ -35,8 +35,10 @@ const IS_OF: Readonly<Record<EventKind, (event: unknown) => boolean>> = {
   schedule: isScheduled,
 };
 
+/** Called by its schedule, or with what a person asks of it. No client waits for either. */
 export function isScheduled(event: unknown): boolean {
-  return propertiesOf(event)['source'] === 'aws.events';
+  const { source, replay } = propertiesOf(event);
+  return source === 'aws.events' || replay !== undefined;
 }
 
 function isQueueEvent(event: unknown): boolean {

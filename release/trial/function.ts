@@ -16,13 +16,14 @@ import { logWarning } from '../../lib/contract/log.ts';
 import { findModelFile } from '../../lib/registry/onnx-file.ts';
 import { readVersion, withVersionCopy } from '../../lib/registry/version-copy.ts';
 import { CaptureReader } from '../../lib/s3/capture-reader.ts';
+import { answerReplay, questionIn } from './asked.ts';
 import { type WatchParts, watchTrials } from './watch.ts';
 
 const MB = 1024 * 1024;
 /** The function without a model, rounded up. */
 const FUNCTION_MB = 128;
 
-/** @returns the handler of the schedule */
+/** @returns what looks, and what answers a replay */
 export async function composeTrials(scope: Scope): Promise<WatchParts> {
   const { job, bucket, memoryMB } = scope.environment;
   const place = { s3: scope.get(s3Client), location: scope.get(modelLocation) };
@@ -51,7 +52,7 @@ export async function composeTrials(scope: Scope): Promise<WatchParts> {
       if (failed.length === 0) return requests.length;
       throw badModel(`${failed.length} of ${requests.length} golden requests: ${failed.join('; ')}`);
     },
-    async replay(version, filter) {
+    async replay(version, filter, by) {
       const [{ copyCaptures }, { runReplay }] = await Promise.all([
         import('../replay/copy.ts'),
         import('../replay/run.ts'),
@@ -64,7 +65,7 @@ export async function composeTrials(scope: Scope): Promise<WatchParts> {
         if (!(await copyCaptures(file, filter, { captures }))) return undefined;
         return await withVersionCopy(place, pointer, async (directory) => {
           const side = { file: await findModelFile(directory), verification: pointer.verification };
-          return runReplay({ ...side, version, job, captured, captures: file, by: undefined });
+          return runReplay({ ...side, version, job, captured, captures: file, by });
         });
       } finally {
         await rm(folder, { recursive: true, force: true });
@@ -79,4 +80,9 @@ export async function composeTrials(scope: Scope): Promise<WatchParts> {
   };
 }
 
-export const watch = (parts: WatchParts) => async (): Promise<unknown> => (await watchTrials(parts)) ?? {};
+export const watch =
+  (parts: WatchParts) =>
+  async (event: unknown): Promise<unknown> => {
+    const question = questionIn(event);
+    return question ? answerReplay(question, parts) : ((await watchTrials(parts)) ?? {});
+  };

@@ -7,8 +7,8 @@ import type { CaptureFilter } from '../../lib/s3/capture-reader.ts';
 import type { Replay } from '../replay/tally.ts';
 
 export interface ShadowParts {
-  /** Replays captures on a version. @returns undefined where nothing was captured */
-  readonly replay: (version: string, filter: CaptureFilter) => Promise<Replay | undefined>;
+  /** Replays captures on a version. @param by an input by whose values differences are counted. @returns undefined where nothing was captured */
+  readonly replay: (version: string, filter: CaptureFilter, by?: string) => Promise<Replay | undefined>;
   /** Told of each replay, with its records alone. */
   readonly onAsked?: Observer['shadowAsked'];
   /** Wall clock in ms. */

@@ -19,6 +19,7 @@ import { type Artifact, startArtifact } from './artifact.ts';
 import { composeJob } from './compose.ts';
 import { BUCKET, type Prepared, prepareDeployment } from './deployed.ts';
 import { lintTest } from './lint.ts';
+import { assertReplayed } from './replay-in-aws.ts';
 import { assertComposed } from './same-as-composed.ts';
 
 const CONFIG = 'jobName: day\nrelease: {trials: true}\n';
@@ -181,6 +182,11 @@ describe('the packaged function that looks at versions on trial', () => {
     const running = await current();
     assert.equal(running.canary?.version, canary);
     await endCanary(s3(), LOCATION, running, { isPromoted: false, reason: 'by hand', at: EVENT.time });
+  });
+
+  test('it replays captures for `model replay --in-aws`, whose report and exit code are those of a replay here', async (t) => {
+    const version = await publish(t, 'replayed', undefined);
+    await assertReplayed(t, { version, artifact: await start(t), aws: deployment.aws });
   });
 
   test('a canary that is promoted while it is asked is not rolled back, whatever it has answered', async (t) => {
