@@ -7,7 +7,7 @@ import { goldenRequests } from '../golden/file.ts';
 import { newModelProcess } from '../model-process.ts';
 import { type DiffReport, reportOf, reportText } from './report.ts';
 import type { Side } from './run.ts';
-import { DIFF } from './tasks.ts';
+import { DIFF, GROWTH } from './tasks.ts';
 
 export interface DiffOptions {
   readonly job: JobConfig;
@@ -17,6 +17,8 @@ export interface DiffOptions {
 }
 
 const LIMIT_MS = 300_000;
+/** Twice what onnxruntime takes without a model. */
+const LEAST_BYTES = 50_000_000;
 
 /**
  * @param before the version that clients know
@@ -27,7 +29,15 @@ export async function diffVersions(before: Side, after: Side, options: DiffOptio
   const requests = await goldenRequests(dirname(before.file));
   const run = { before, after, job, requests };
   const ask = (process: ModelProcess) => process.ask(DIFF, run, { ms: LIMIT_MS, signal });
-  return reportOf(await withModelProcess(options.process, ask, newModelProcess));
+  const diff = await withModelProcess(options.process, ask, newModelProcess);
+  const growth = async ({ file }: Side) => {
+    const fresh = newModelProcess();
+    return fresh.ask(GROWTH, { file }, { ms: LIMIT_MS, signal }).finally(() => fresh.close());
+  };
+  // One after the other, because both may be large.
+  const was = await growth(before);
+  const is = await growth(after);
+  return reportOf({ ...diff, memory: Math.max(was, is) > LEAST_BYTES ? is / was : undefined });
 }
 
 /** Accepts each break. */

@@ -23,7 +23,16 @@ function orderBreak({ output, order }: OutputDifference): Break[] {
   return [{ name: `answers:${output}`, text }];
 }
 
-export function reportText({ before, after, golden, answers, time, size, breaks }: DiffReport): string {
+export function reportText({
+  before,
+  after,
+  golden,
+  answers,
+  time,
+  size,
+  memory,
+  breaks,
+}: DiffReport): string {
   const lines = [
     ['inputs', before.inputs.map(named).join(', '), after.inputs.map(named).join(', ')],
     ['outputs', before.outputs.map(named).join(', '), after.outputs.map(named).join(', ')],
@@ -39,6 +48,7 @@ export function reportText({ before, after, golden, answers, time, size, breaks 
     ...failed.map((result) => row('', goldenText(result))),
     ...answersLines(answers),
     row('size', times(size)),
+    row('memory', memory === undefined ? 'too small to compare' : times(memory)),
     row('time', time === undefined ? 'too short to compare' : `${times(time)} for one row`),
     ...(breaks.length === 0
       ? [row('breaks', 'none')]

@@ -31,7 +31,15 @@ export interface DiffRun {
   readonly requests: readonly GoldenRequest[];
 }
 
-export interface Diff {
+export interface Diff extends RanDiff {
+  /**
+   * What opening `after` and running one row adds to a process, as a multiple of what `before` adds. Undefined where onnxruntime itself
+   * is most of both.
+   */
+  readonly memory: number | undefined;
+}
+
+export interface RanDiff {
   readonly before: Face;
   readonly after: Face;
   /** Undefined where `before` has no golden requests. */
@@ -53,7 +61,7 @@ const LIMIT_MS = 20_000;
 const THREADS = 1;
 
 /** @throws model_unavailable when one of both does not open */
-export async function runDiff(run: DiffRun): Promise<Diff> {
+export async function runDiff(run: DiffRun): Promise<RanDiff> {
   const { before, after, job, requests } = run;
   const faces = [await openedFace(before, job), await openedFace(after, job)] as const;
   const golden =
@@ -84,7 +92,7 @@ async function bytesOf(file: string): Promise<number> {
   return modelBytes(file, externalFiles);
 }
 
-async function compareRows(before: string, after: string): Promise<Pick<Diff, 'answers' | 'time'>> {
+async function compareRows(before: string, after: string): Promise<Pick<RanDiff, 'answers' | 'time'>> {
   const first = await openSession(before, { threads: THREADS });
   try {
     const second = await openSession(after, { threads: THREADS });
@@ -109,7 +117,7 @@ async function compareSessions(
   file: string,
   first: Session,
   second: Session,
-): Promise<Pick<Diff, 'answers' | 'time'>> {
+): Promise<Pick<RanDiff, 'answers' | 'time'>> {
   const places = second.inputs.map(({ name }) => first.inputs.findIndex((input) => input.name === name));
   const missing = second.inputs.find((_, i) => elementAt(places, i, 'places') < 0);
   if (missing) return { answers: `input ${JSON.stringify(missing.name)} is new`, time: undefined };
