@@ -10,6 +10,7 @@ import { logError } from '../contract/log.ts';
 import { locationOf } from '../contract/names.ts';
 import { assertTarget, type Targets } from '../contract/notice.ts';
 import { elementAt } from '../contract/present.ts';
+import { assertSchedule, scheduleOfTexts } from '../contract/schedule.ts';
 import { readTrace } from '../contract/trace.ts';
 import {
   type Announcer,
@@ -40,7 +41,7 @@ export interface AcceptDeps {
   readonly payloads: () => Promise<LargeRecords>;
   /** Lets `status` know what is queued; absent where the store cannot be reached. */
   readonly announcer?: () => Announcer;
-  readonly settings: { readonly notify: Targets };
+  readonly settings: { readonly notify: Targets; readonly queue?: { readonly recordTtlSeconds: number } };
 }
 
 /** A record on each line. */
@@ -110,10 +111,10 @@ const KEY = 'idempotency-key';
 
 /**
  * @param place of one of several, with which the request's key is continued
- * @throws bad_request for a bad key of either kind, and for a target that the job does not have
+ * @throws bad_request for a bad key of either kind, a target that the job does not have, and a time at which the record cannot run
  */
 function identified(
-  { notify, taskToken, ...submission }: Submission,
+  { notify, taskToken, expiresAfter, delaySeconds, ...submission }: Submission,
   { headers, parameters }: HttpRequest,
   { settings }: AcceptDeps,
   request: NamedRequest | undefined,
@@ -124,7 +125,18 @@ function identified(
   // An image, a form or a table has no place for it.
   const given = { notify: notify ?? parameters['notify'], taskToken };
   const canaryKey = readCanaryKey(headers[CANARY_KEY]);
-  const record = { ...submission, trace, canaryKey, ...assertTarget(given, settings.notify) };
+  const texts = scheduleOfTexts(parameters);
+  const times = {
+    expiresAfter: expiresAfter ?? texts.expiresAfter,
+    delaySeconds: delaySeconds ?? texts.delaySeconds,
+  };
+  const record = {
+    ...submission,
+    trace,
+    canaryKey,
+    ...assertTarget(given, settings.notify),
+    ...assertSchedule(times, settings.queue?.recordTtlSeconds),
+  };
   if (key === undefined) return { ...record, identity: randomUUID() };
   const identity = assertIdentity(place === undefined ? key : `${key}-${place}`);
   return { ...record, identity, request };

@@ -7,12 +7,13 @@ import { badConfig, withUri } from '../../lib/contract/errors.ts';
 import { assertJobName, DEFAULT_JOB_NAME } from '../../lib/contract/names.ts';
 import { assertNotified, type Notified } from '../../lib/contract/notice.ts';
 import { elementAt } from '../../lib/contract/present.ts';
+import { assertSchedule, type Schedule } from '../../lib/contract/schedule.ts';
 import type { Inputs } from '../../lib/contract/values.ts';
 import { Turns } from '../../lib/pipeline/batch/turns.ts';
 import { type Answer, type Fetch, malformed, request } from '../fetch.ts';
 import { type RecordInputs, toInputs } from '../inputs.ts';
 import { type CallOptions, limited } from '../limit.ts';
-import { headersOf, type Keyed, type TextHeaders, type Traced } from './headers.ts';
+import { headersOf, type Keyed, queryOf, type TextHeaders, type Traced } from './headers.ts';
 import { stoppable } from './in-order.ts';
 import { type Prediction, predictionOf } from './predictions.ts';
 import { hexOf } from './redirect.ts';
@@ -37,6 +38,13 @@ export interface EnqueueOptions extends CallOptions, Traced, Keyed {
   readonly notify?: string | undefined;
   /** The token of the task of Step Functions that the record ends, where the target has `stepFunctions`. */
   readonly taskToken?: string | undefined;
+  /**
+   * Seconds from the enqueue, 1 to 1,209,600, after which the record is not run any more: it then fails with `record_expired`.
+   * Default: the job's `queue.recordTtlSeconds`, if it has one; the smaller of the two counts.
+   */
+  readonly expiresAfter?: number | undefined;
+  /** Seconds from the enqueue, 0 to 900, before which the record is not run. Default 0. */
+  readonly delaySeconds?: number | undefined;
   /** Default 60,000. */
   readonly timeoutMs?: number | undefined;
 }
@@ -48,7 +56,7 @@ export interface Enqueued {
   readonly identity: string;
 }
 
-export interface QueueRecord extends Traced, Keyed, Notified {
+export interface QueueRecord extends Traced, Keyed, Notified, Schedule {
   readonly uri: string;
   readonly inputs: RecordInputs;
   readonly identity?: string | undefined;
@@ -70,7 +78,7 @@ export interface PredictRequest {
 }
 
 /** The part of a record that is sent. */
-export interface Message extends Traced, Keyed, Notified {
+export interface Message extends Traced, Keyed, Notified, Schedule {
   readonly uri: string;
   readonly identity: string;
   /** JSON: uri, data and serde. */
@@ -117,11 +125,11 @@ export abstract class RecordWriter {
 
   /** Sends a message whose parts were checked. */
   protected async send(
-    { message, identity, notify, taskToken, ...said }: Message,
+    { message, identity, notify, taskToken, expiresAfter, delaySeconds, ...said }: Message,
     signal: AbortSignal,
   ): Promise<void> {
     const headers = { 'idempotency-key': identity, ...headersOf(said) };
-    const query = notify === undefined ? '' : `?notify=${encodeURIComponent(notify)}`;
+    const query = queryOf({ notify, expiresAfter, delaySeconds });
     // In the body, because addresses are logged on the way.
     const body =
       taskToken === undefined ? message : `{"taskToken":${JSON.stringify(taskToken)},${message.slice(1)}`;
@@ -141,6 +149,7 @@ export abstract class RecordWriter {
       if (options.canaryKey !== undefined) assertCanaryKey(options.canaryKey);
       // Over HTTPS the service knows the targets.
       assertNotified(options);
+      assertSchedule(options);
       // Made at once, because a caller may use its arrays again; the turn is taken before a file is read.
       const made = this.toInputs(inputs).then((read) => encodeBinaryMessage(uri, read));
       made.catch(() => undefined);
