@@ -41,7 +41,7 @@ export function assertSchedule(
   return { expiresAfter, delaySeconds };
 }
 
-/** A parameter of a query. What is no number stays, so that its error shows it. */
+/** Parameters of a query. A text that is not a number stays, so that its error shows it. */
 export function scheduleOfTexts(texts: { readonly [K in keyof Schedule]?: string | undefined }) {
   const read = (text: string | undefined) => (text && /^\d{1,9}$/.test(text) ? Number(text) : text);
   return { expiresAfter: read(texts.expiresAfter), delaySeconds: read(texts.delaySeconds) };

@@ -34,11 +34,14 @@ import {
 } from './predictions.ts';
 import { type HttpRequest, mediaType } from './request.ts';
 import { type HttpResponse, json } from './response.ts';
+import { type ReadUpload, uploadedBody, uploadIn } from './uploads.ts';
 
 export interface AcceptDeps {
   readonly queue: () => Sender;
   /** The store for large records, loaded at the first one. */
   readonly payloads: () => Promise<LargeRecords>;
+  /** Reads a body that was uploaded. */
+  readonly uploads?: ReadUpload;
   /** Lets `status` know what is queued; absent where the store cannot be reached. */
   readonly announcer?: () => Announcer;
   readonly settings: { readonly notify: Targets; readonly queue?: { readonly recordTtlSeconds: number } };
@@ -52,7 +55,7 @@ export async function acceptRecords(request: HttpRequest, deps: AcceptDeps): Pro
   assertQuery(request);
   if (MANY.test(type)) return acceptLines(request, type === 'text/csv', deps);
   const { headers } = request;
-  const { submissions, ignored } = await readOne(request, type, namesOf(headers));
+  const { submissions, ignored } = await readOne(request, type, namesOf(headers), deps.uploads);
   const named = namedRequest(submissions, headers, deps);
   const several = submissions.length > 1;
   const records = submissions.map((one, i) => identified(one, request, deps, named, several ? i : undefined));
@@ -69,6 +72,7 @@ async function readOne(
   request: HttpRequest,
   type: string,
   nameRecord: NameRecord | undefined,
+  uploads: ReadUpload | undefined,
 ): Promise<Submissions> {
   if (isForm(type)) {
     const { uri, inputs } = await formRecord(request);
@@ -76,7 +80,11 @@ async function readOne(
   }
   assertForm(type, '/predictions');
   const body = request.body();
-  if (typeof body === 'string' || !isImage(type, body)) return readSubmissions(body, nameRecord);
+  if (typeof body === 'string' || !isImage(type, body)) {
+    const id = uploadIn(body);
+    const read = id === undefined ? body : await uploadedBody(id, request.caller(), uploads);
+    return readSubmissions(read, nameRecord);
+  }
   const uri = request.parameters['uri'] === undefined ? undefined : request.uri();
   return { submissions: [fileSubmission(uri, imageRecord(body), nameRecord)], ignored: [] };
 }

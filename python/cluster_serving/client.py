@@ -21,6 +21,7 @@ from ._many import Record, Tally, Turns, in_order
 from ._results import Enqueued, Model, Outcome, Result, job_of, model_of, parse, prediction_of, result_of
 from ._sigv4 import Credentials, quote
 from ._sqs import MESSAGES, Message, Sqs
+from ._uploads import within_gateway
 
 # Below the gateway's 30 s.
 _WAIT_SECONDS = 20
@@ -276,6 +277,7 @@ class Client:
 
     def _answered(self, body: bytes, deadline: Deadline, canary_key: Optional[str] = None) -> Tuple[List[Any], Any]:
         headers = {**_JSON, **_key_header(_checked_key(canary_key))}
+        body = within_gateway(self._over_http, body, deadline)
         answer = self._over_http.answer("POST", "/predict", deadline, body, headers)
         parsed = parse(answer.body, "the answer")
         texts = parsed.get("predictions") if isinstance(parsed, dict) else None
@@ -360,7 +362,9 @@ class Client:
             if token is not None:
                 # In the body, because addresses are logged on the way.
                 body = b'{"taskToken":%s,%s' % (dump(token), body[1:])
-            self._over_http.json("POST", path, self._limit(timeout), body, headers)
+            deadline = self._limit(timeout)
+            body = within_gateway(self._over_http, body, deadline)
+            self._over_http.json("POST", path, deadline, body, headers)
             return [None]
         except ServingError as error:
             return [error for _ in messages]

@@ -10,15 +10,16 @@ import { elementAt } from '../../lib/contract/present.ts';
 import { assertSchedule, type Schedule } from '../../lib/contract/schedule.ts';
 import type { Inputs } from '../../lib/contract/values.ts';
 import { Turns } from '../../lib/pipeline/batch/turns.ts';
-import { type Answer, type Fetch, malformed, request } from '../fetch.ts';
+import { type Answer, malformed, request } from '../fetch.ts';
 import { type RecordInputs, toInputs } from '../inputs.ts';
 import { type CallOptions, limited } from '../limit.ts';
+import { hexOf } from './digest.ts';
 import { headersOf, type Keyed, queryOf, type TextHeaders, type Traced } from './headers.ts';
 import { stoppable } from './in-order.ts';
 import { type Prediction, predictionOf } from './predictions.ts';
-import { hexOf } from './redirect.ts';
 import { ServedModel } from './served-model.ts';
 import { instanceJson } from './tensors.ts';
+import { type UploadApi, withinGateway } from './upload.ts';
 
 export interface PredictOptions extends CallOptions, Traced, Keyed {}
 
@@ -98,12 +99,12 @@ const JSON_TYPE = { 'content-type': 'application/json' };
 
 export abstract class RecordWriter {
   protected readonly job: string;
-  readonly #api: { readonly url: string; readonly send: Fetch } | undefined;
+  readonly #api: UploadApi | undefined;
   readonly #turns = new Turns();
   readonly #served: ServedModel;
 
   /** @throws bad_config */
-  constructor(name: string | undefined, api: { readonly url: string; readonly send: Fetch } | undefined) {
+  constructor(name: string | undefined, api: UploadApi | undefined) {
     this.job = assertJobName(name ?? DEFAULT_JOB_NAME);
     this.#api = api && { ...api, url: api.url.replace(/\/+$/, '') };
     // Calls share what it asks, so that the end of one does not end it.
@@ -271,8 +272,12 @@ export abstract class RecordWriter {
     return { texts: predictions as string[], model: answer.headers.get('model-version') ?? '' };
   }
 
-  #post(path: string, body: string, signal: AbortSignal, headers: TextHeaders): Promise<Answer> {
-    return this.#request(path, { method: 'POST', body, headers: { ...JSON_TYPE, ...headers } }, signal);
+  async #post(path: string, body: string, signal: AbortSignal, headers: TextHeaders): Promise<Answer> {
+    const send = (to: string, text: string, more?: TextHeaders) =>
+      this.#request(to, { method: 'POST', body: text, headers: { ...JSON_TYPE, ...more } }, signal);
+    const api = this.#api;
+    const sent = api && (await withinGateway(body, { api, signal, post: (text) => send('/uploads', text) }));
+    return send(path, sent ?? body, headers);
   }
 
   #request(path: string, init: RequestInit, signal?: AbortSignal, limitMs = Infinity): Promise<Answer> {
