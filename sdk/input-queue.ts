@@ -6,6 +6,7 @@ import { type AccessOptions, authorizedFetch } from './access.ts';
 import { type Message, RecordWriter } from './http/input-queue.ts';
 import { readImageFile } from './image-file.ts';
 import { type RecordInputs, toInputs } from './inputs.ts';
+import { nodeFetch } from './proxy.ts';
 import type { Queue, QueueOptions } from './queue.ts';
 import { retrying } from './retries.ts';
 
@@ -30,7 +31,8 @@ export class InputQueue extends RecordWriter {
   /** @throws bad_config */
   constructor(options: InputQueueOptions = {}) {
     const { name, stage, queueUrl, frontendUrl: url } = options;
-    super(name, url ? { url, send: retrying(authorizedFetch(url, options)) } : undefined);
+    const send = url && retrying(authorizedFetch(url, options));
+    super(name, send ? { url, send, bare: nodeFetch } : undefined);
     if (stage !== undefined) assertStage(stage);
     this.#options = options;
     this.#isOverHttp = queueUrl === undefined && url !== undefined;

@@ -1,6 +1,6 @@
 /**
  * Sends a request again that certainly did nothing (429), or that does the same when it arrives twice: a read, and an
- * enqueue with its identity. Each try is signed again; all of them keep the request's identity and its time limit.
+ * enqueue with its identity, an upload. Each try is signed again; all of them keep the request's identity and its time limit.
  */
 import { discard, type Fetch } from './fetch.ts';
 import { sleep } from './limit.ts';
@@ -34,7 +34,7 @@ function mayPass(status: number, init: RequestInit): boolean {
   return status === 429 || (isIdempotent(init) && (status === 502 || status === 503));
 }
 
-/** DELETE is not: a result that was taken, and whose answer was lost, cannot be taken again. */
+/** PUT is that of an upload. DELETE is not: a result that was taken, and whose answer was lost, cannot be taken again. */
 function isIdempotent({ method = 'GET', headers }: RequestInit): boolean {
-  return method === 'GET' || new Headers(headers).has('idempotency-key');
+  return method === 'GET' || method === 'PUT' || new Headers(headers).has('idempotency-key');
 }

@@ -8,6 +8,8 @@ import { join, sep } from 'node:path';
 import { readCanaryKey } from '../../lib/contract/enqueue.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { assertNotified, isTargetName, NAME_RULE, type Notified } from '../../lib/contract/notice.ts';
+import { assertSchedule, type Schedule, scheduleOfTexts } from '../../lib/contract/schedule.ts';
+import { queryOf } from '../../sdk/http/headers.ts';
 import type { QueueRecord } from '../../sdk/index.ts';
 import { defineCommand, wrongUse } from '../command.ts';
 import { EXIT, type Output } from '../output.ts';
@@ -66,6 +68,11 @@ SDK takes them, or a request {"instances": [...], "uris": [...]}. Of a CSV file,
       value: 'token',
       about: 'the task of Step Functions that one record ends, where the target has `stepFunctions`',
     },
+    'expires-after': {
+      value: 'seconds',
+      about: 'a record that still waits then is not run, and fails with `record_expired`',
+    },
+    'delay-seconds': { value: 'seconds', about: 'how long no record runs, at most 900' },
     job: JOB,
   },
   async run(
@@ -73,7 +80,7 @@ SDK takes them, or a request {"instances": [...], "uris": [...]}. Of a CSV file,
     output,
     pairs,
   ) {
-    const notified = notifiedOf(values);
+    const said = { ...notifiedOf(values), ...scheduleOf(values) };
     const canaryKey = readCanaryKey(key);
     const sources = [dir, file, pairs[0]].filter((source) => source !== undefined);
     if (sources.length !== 1) throw wrongUse('enqueue takes one of: <uri>=<image>..., --dir, --file');
@@ -86,11 +93,11 @@ SDK takes them, or a request {"instances": [...], "uris": [...]}. Of a CSV file,
       throw wrongUse('--tenant goes with a queue: pass --stack or --queue-url');
     const sendAll = (records: readonly QueueRecord[]) =>
       send(
-        ofOneTask(records, notified).map((one) => ({
+        ofOneTask(records, said).map((one) => ({
           ...one,
           ...(tenant && { tenant }),
           canaryKey,
-          ...notified,
+          ...said,
         })),
         service,
         output,
@@ -103,7 +110,7 @@ SDK takes them, or a request {"instances": [...], "uris": [...]}. Of a CSV file,
     const content = recordsOf(await readInput(file), file === '-' ? 'stdin' : file);
     if ('records' in content) return sendAll(content.records);
     if (tenant !== undefined) throw wrongUse('--tenant goes with records, not with a request {"instances"}');
-    return sendRequest(content.body, { ...notified, canaryKey }, service, output);
+    return sendRequest(content.body, { ...said, canaryKey }, service, output);
   },
 });
 
@@ -117,6 +124,14 @@ function notifiedOf(values: {
   if (taskToken !== undefined && notify === undefined)
     throw wrongUse('--task-token goes with --notify, the name of a target with stepFunctions');
   return assertNotified({ notify, taskToken });
+}
+
+function scheduleOf(values: {
+  readonly 'expires-after'?: string | undefined;
+  readonly 'delay-seconds'?: string | undefined;
+}): Schedule {
+  const { 'expires-after': expiresAfter, 'delay-seconds': delaySeconds } = values;
+  return assertSchedule(scheduleOfTexts({ expiresAfter, delaySeconds }));
 }
 
 /** A task ends once. */
@@ -181,14 +196,18 @@ async function send(records: readonly QueueRecord[], service: Service, output: O
 /** Sends a request unchanged, because only the service's model decides whether a text is an image. */
 async function sendRequest(
   body: string,
-  { notify, taskToken, canaryKey }: Notified & { readonly canaryKey: string | undefined },
+  { taskToken, canaryKey, ...said }: Notified & Schedule & { readonly canaryKey: string | undefined },
   service: Service,
   output: Output,
 ): Promise<number> {
   if (taskToken !== undefined)
     throw wrongUse('--task-token goes with records; put taskToken into the request');
-  const query = notify === undefined ? '' : `?notify=${encodeURIComponent(notify)}`;
-  const sent = { path: `/predictions${query}`, body, command: 'a request {"instances"}', canaryKey };
+  const sent = {
+    path: `/predictions${queryOf({ ...said })}`,
+    body,
+    command: 'a request {"instances"}',
+    canaryKey,
+  };
   const uris = await post(service, sent, (answer) => textsOf(answer['uris'] ?? [answer['uri']]));
   output.answer({ enqueued: uris.length, failed: [], uris }, uris.join('\n'));
   return EXIT.ok;

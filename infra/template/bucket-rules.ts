@@ -1,7 +1,7 @@
 /** When S3 removes objects of the bucket by itself. Models never expire. */
 import { hasFileJobs, hasTargets, type JobConfig } from '../../lib/config/job.ts';
 import { isCapturing } from '../../lib/contract/capture.ts';
-import { fileJobsPrefix } from '../../lib/contract/names.ts';
+import { fileJobsPrefix, uploadPrefix } from '../../lib/contract/names.ts';
 
 /** Read in infra/stack/bucket.yml. */
 export function bucketRules(
@@ -24,6 +24,8 @@ export function bucketRules(
       Status: 'Enabled',
       AbortIncompleteMultipartUpload: { DaysAfterInitiation: 1 },
     },
+    // They are read within minutes, or never. Of two rules S3 takes the shorter one.
+    expiring('uploads', 1, uploadPrefix(job.jobName)),
     // Notices are sent again for a day, and given up ones stay in their queue for 14.
     ...(hasTargets(job) ? [expiring('outbox', 15)] : []),
     // The state of jobs over files; dropped files and results stay.
@@ -31,4 +33,11 @@ export function bucketRules(
     // Those of a job that captures no longer are purged by hand.
     ...(isCapturing(job.capture) ? [expiring('captures', job.capture.days)] : []),
   ];
+}
+
+/** Pages of other origins upload bodies from a browser. Read in infra/stack/bucket.yml. */
+export function bucketCors({ http }: Pick<JobConfig, 'http'>) {
+  if (http.corsOrigins.length === 0) return { Ref: 'AWS::NoValue' };
+  const upload = { AllowedMethods: ['PUT'], AllowedHeaders: ['x-amz-checksum-sha256', 'content-type'] };
+  return { CorsRules: [{ AllowedOrigins: http.corsOrigins, ...upload, MaxAge: 3_600 }] };
 }

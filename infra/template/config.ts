@@ -23,13 +23,14 @@ import {
   largeResultPrefix,
   modelPrefix,
   payloadPrefix,
+  uploadPrefix,
 } from '../../lib/contract/names.ts';
 import { corsRules } from '../../lib/http/cors.ts';
 import { MOST_DELIVERIES } from '../../lib/pipeline/dead-letters.ts';
 import { assertStage, deadLetterQueueName, queueName, serviceName } from '../../lib/queue/names.ts';
 import { deployedLanguage, deployedNotes, deployedSettings } from '../../lib/workers/deployment.ts';
 import type { Network } from '../account/deployed-stack.ts';
-import { bucketRules } from './bucket-rules.ts';
+import { bucketCors, bucketRules } from './bucket-rules.ts';
 import type { Conventions } from './conventions.ts';
 import { bucketEventSettings, fileJobSettings } from './file-jobs.ts';
 import { fullMonitoring, type Monitoring } from './monitoring.ts';
@@ -205,9 +206,11 @@ function settingsOfJob(job: JobConfig) {
     modelPrefix: modelPrefix(job.jobName),
     deadLetterPrefix: deadLetterPrefix(job.jobName),
     payloadPrefix: payloadPrefix(job.jobName),
+    uploadPrefix: uploadPrefix(job.jobName),
     capturesPrefix: capturesPrefix(job.jobName),
     largeResultPrefix: largeResultPrefix(job.jobName),
     bucketRules: bucketRules(job),
+    bucketCors: bucketCors(job),
     // For osls: false allows no origin.
     cors: corsRules(job.http.corsOrigins) ?? (false as const),
   };

@@ -156,7 +156,7 @@ export const RIGHTS_OF_TYPES: Readonly<Record<string, readonly Rights[] | undefi
     of(
       's3',
       'buckets',
-      'CreateBucket DeleteBucket GetBucketNotification GetBucketOwnershipControls GetBucketPublicAccessBlock GetBucketTagging GetEncryptionConfiguration GetLifecycleConfiguration PutBucketNotification PutBucketOwnershipControls PutBucketPublicAccessBlock PutBucketTagging PutEncryptionConfiguration PutLifecycleConfiguration',
+      'CreateBucket DeleteBucket GetBucketCORS GetBucketNotification GetBucketOwnershipControls GetBucketPublicAccessBlock GetBucketTagging GetEncryptionConfiguration GetLifecycleConfiguration PutBucketCORS PutBucketNotification PutBucketOwnershipControls PutBucketPublicAccessBlock PutBucketTagging PutEncryptionConfiguration PutLifecycleConfiguration',
     ),
     // Lambda reads the archives as the one who creates the function.
     of('s3', 'buckets', 'GetObject'),

@@ -4,12 +4,14 @@
  */
 import { type Enqueue, isCanaryKey, isIdentity } from '../contract/enqueue.ts';
 import { type Notified, readNotified } from '../contract/notice.ts';
+import { isExpiresAfter, type Schedule } from '../contract/schedule.ts';
 import { readTrace, type TraceContext, traceHeaders } from '../contract/trace.ts';
 
 const IDENTITY = 'identity';
 /** When SQS took the first message of a record that is sent again from the dead letters. */
 const ORIGINAL_SENT_TIMESTAMP = 'originalSentTimestamp';
 const REPLAYS = 'replays';
+const EXPIRES_AFTER = 'expiresAfter';
 /** By its value a canary takes a record or not; also a header of requests. */
 export const CANARY_KEY = 'canary-key';
 
@@ -19,13 +21,13 @@ export type MessageAttributes = Readonly<
 >;
 
 /** A sender's statements about a record. */
-type Said = Notified & Pick<Enqueue, 'canaryKey'>;
+type Said = Notified & Pick<Schedule, 'expiresAfter'> & Pick<Enqueue, 'canaryKey'>;
 
 /** Attributes for a new record. SQS takes ten, and a replay has two more. */
 export function newAttributes(
   identity: string,
   trace?: TraceContext,
-  { notify, taskToken, canaryKey }: Said = {},
+  { notify, taskToken, canaryKey, expiresAfter }: Said = {},
 ): MessageAttributes {
   return {
     [IDENTITY]: { DataType: 'String', StringValue: identity },
@@ -33,6 +35,9 @@ export function newAttributes(
     ...(notify !== undefined && { notify: { DataType: 'String', StringValue: notify } as const }),
     ...(taskToken !== undefined && { taskToken: { DataType: 'String', StringValue: taskToken } as const }),
     ...(canaryKey !== undefined && { [CANARY_KEY]: { DataType: 'String', StringValue: canaryKey } as const }),
+    ...(expiresAfter !== undefined && {
+      [EXPIRES_AFTER]: { DataType: 'Number', StringValue: String(expiresAfter) } as const,
+    }),
   };
 }
 
@@ -84,12 +89,14 @@ export function enqueueOf({ messageId, attributes, messageAttributes = {} }: Del
   const { traceparent, tracestate, notify, taskToken } = messageAttributes;
   const trace = readTrace({ traceparent: traceparent?.stringValue, tracestate: tracestate?.stringValue });
   const canaryKey = messageAttributes[CANARY_KEY]?.stringValue;
+  const expiresAfter = wholeNumber(messageAttributes[EXPIRES_AFTER]?.stringValue);
   return {
     identity: isIdentity(identity) ? identity : messageId,
     sentAt: original === undefined ? sentAt : Math.min(sentAt, wholeNumber(original)),
     replays: wholeNumber(messageAttributes[REPLAYS]?.stringValue),
     ...(trace && { trace }),
     ...(isCanaryKey(canaryKey) && { canaryKey }),
+    ...(isExpiresAfter(expiresAfter) && { expiresAfter }),
     ...readNotified({ notify: notify?.stringValue, taskToken: taskToken?.stringValue }),
   };
 }

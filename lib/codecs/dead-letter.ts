@@ -6,6 +6,7 @@ import { type Enqueue, isCanaryKey, isIdentity } from '../contract/enqueue.ts';
 import { asError, badRequest } from '../contract/errors.ts';
 import { assertUri } from '../contract/names.ts';
 import { type Notified, readNotified } from '../contract/notice.ts';
+import { isExpiresAfter } from '../contract/schedule.ts';
 import { readTrace, type TraceContext, type TraceHeaders, traceHeaders } from '../contract/trace.ts';
 import { decodeMessage } from './message.ts';
 
@@ -24,6 +25,8 @@ export interface DeadLetter extends Notified {
   readonly groupId?: string | undefined;
   /** A canary runs it or not by this, if its sender chose that. */
   readonly canaryKey?: string | undefined;
+  /** Seconds in the queue after which the record is not run any more, if its sender said that. A replay counts from its own time. */
+  readonly expiresAfter?: number | undefined;
   /** The trace context of the enqueue. */
   readonly trace?: TraceContext | undefined;
   readonly body: string;
@@ -41,7 +44,8 @@ export function decodeDeadLetter(text: string): DeadLetter {
   } catch (error) {
     throw badRequest(`not a dead letter: ${asError(error).message}`);
   }
-  const { messageId, sentAt, identity, replays, attempts, groupId, canaryKey, body } = parsed ?? {};
+  const { messageId, sentAt, identity, replays, attempts, groupId, canaryKey, expiresAfter, body } =
+    parsed ?? {};
   if (typeof messageId !== 'string' || typeof body !== 'string') {
     throw badRequest('not a dead letter: expected {"messageId", "body"}');
   }
@@ -53,6 +57,7 @@ export function decodeDeadLetter(text: string): DeadLetter {
     attempts: numberOf(attempts),
     ...(typeof groupId === 'string' && { groupId }),
     ...(isCanaryKey(canaryKey) && { canaryKey }),
+    ...(isExpiresAfter(expiresAfter) && { expiresAfter }),
     trace: readTrace(parsed ?? {}),
     ...readNotified(parsed ?? {}),
     body,
@@ -61,8 +66,8 @@ export function decodeDeadLetter(text: string): DeadLetter {
 
 /** The record sent again: it keeps its identity and its time, so what was enqueued later under its uri stays later. */
 export function replayOf(letter: DeadLetter): Enqueue {
-  const { identity, sentAt = 0, replays, trace, canaryKey } = letter;
-  return { identity, sentAt, replays: replays + 1, trace, canaryKey, ...readNotified(letter) };
+  const { identity, sentAt = 0, replays, trace, canaryKey, expiresAfter } = letter;
+  return { identity, sentAt, replays: replays + 1, trace, canaryKey, expiresAfter, ...readNotified(letter) };
 }
 
 type Fields = Partial<Record<Exclude<keyof DeadLetter, 'trace'> | keyof TraceHeaders, unknown>>;

@@ -20,6 +20,10 @@ interface Signing {
 }
 
 interface Presigning extends Signing {
+  /** Default: GET. */
+  readonly method?: 'GET' | 'PUT';
+  /** Headers that the request must have, with names in small letters. */
+  readonly headers?: Readonly<Record<string, string>>;
   /** Escaped, as in the address. */
   readonly path: string;
   readonly query: Readonly<Record<string, string>>;
@@ -27,10 +31,11 @@ interface Presigning extends Signing {
   readonly payloadDigest: string;
 }
 
-/** Presigns a GET request. @returns host, path and query */
+/** Presigns a request without its body. @returns host, path and query */
 export function presign(request: Presigning): string {
-  const { host, path, credentials } = request;
+  const { host, path, credentials, method = 'GET' } = request;
   const { time, scope } = timeAndScope(request);
+  const signed = signedLines({ ...request.headers, host });
   const query = canonicalQuery({
     ...request.query,
     'X-Amz-Algorithm': 'AWS4-HMAC-SHA256',
@@ -38,9 +43,11 @@ export function presign(request: Presigning): string {
     'X-Amz-Date': time,
     'X-Amz-Expires': String(request.lifeSeconds),
     ...(credentials.sessionToken === undefined ? {} : { 'X-Amz-Security-Token': credentials.sessionToken }),
-    'X-Amz-SignedHeaders': 'host',
+    'X-Amz-SignedHeaders': signed.names,
   });
-  const canonical = ['GET', path, query, `host:${host}`, '', 'host', request.payloadDigest].join('\n');
+  const canonical = [method, path, query, ...signed.lines, '', signed.names, request.payloadDigest].join(
+    '\n',
+  );
   return `${host}${path}?${query}&X-Amz-Signature=${signature(request, canonical)}`;
 }
 
@@ -62,14 +69,18 @@ export function signedHeaders(request: SignedRequest): Record<string, string> {
     'x-amz-date': time,
     ...(credentials.sessionToken === undefined ? {} : { 'x-amz-security-token': credentials.sessionToken }),
   };
-  const signed = Object.entries({ ...headers, host }).sort(([a], [b]) => (a < b ? -1 : 1));
-  const names = signed.map(([name]) => name).join(';');
-  const lines = signed.map(([name, value]) => `${name}:${value}`);
+  const { names, lines } = signedLines({ ...headers, host });
   const canonical = [method, path, '', ...lines, '', names, sha256(body)].join('\n');
   headers['authorization'] =
     `AWS4-HMAC-SHA256 Credential=${credentials.accessKeyId}/${scope}, ` +
     `SignedHeaders=${names}, Signature=${signature(request, canonical)}`;
   return headers;
+}
+
+function signedLines(headers: Readonly<Record<string, string>>) {
+  const sorted = Object.entries(headers).sort(([a], [b]) => (a < b ? -1 : 1));
+  const names = sorted.map(([name]) => name).join(';');
+  return { names, lines: sorted.map(([name, value]) => `${name}:${value}`) };
 }
 
 function timeAndScope({ now, region, service }: Signing) {

@@ -16,11 +16,14 @@ function queue(scope: Scope): Sender {
   return scope.own.tracing?.sender(sender, queueUrl, scope.get(observers)) ?? sender;
 }
 
-export function accept(scope: Scope): Pick<AcceptDeps, 'queue' | 'payloads' | 'settings'> {
+export function accept(
+  scope: Scope,
+): Pick<AcceptDeps, 'queue' | 'payloads' | 'settings'> & Required<Pick<AcceptDeps, 'uploads'>> {
   return {
     settings: scope.environment.job,
     queue: () => scope.get(queue),
     // Loaded on demand: the S3 client is half of a cold start, and large records are rare.
     payloads: () => import('./s3.ts').then(({ payloads }) => scope.get(payloads)),
+    uploads: (...upload) => import('./s3.ts').then(({ uploads }) => scope.get(uploads)(...upload)),
   };
 }

@@ -4,6 +4,7 @@
  */
 import { badConfig } from '../contract/errors.ts';
 import type { Model } from '../contract/values.ts';
+import type { ReadUpload } from '../http/uploads.ts';
 import { parseFilter } from '../pipeline/answer/postprocess.ts';
 import { inferences, observers } from './observers.ts';
 import type { Scope } from './scope.ts';
@@ -27,6 +28,8 @@ export async function composePredict(scope: Scope, served: (scope: Scope) => Pro
     accept: queueing &&
       states && { ...scope.get(queueing.accept), announcer: () => scope.get(states.recordStates) },
     filter: parseFilter(job.postProcessing),
+    uploads: (...upload: Parameters<ReadUpload>) =>
+      import('./s3.ts').then(({ uploads }) => scope.get(uploads)(...upload)),
     postProcessing: job.postProcessing,
     limiter: limiting && scope.get(limiting.limiter),
     observers: scope.get(observers),

@@ -3,6 +3,7 @@
  * two; loading the other would be half of a cold start.
  */
 import { badConfig } from '../contract/errors.ts';
+import type { ReadUpload, Upload } from '../http/uploads.ts';
 import { presignedUrl } from '../s3/presign.ts';
 import { observers } from './observers.ts';
 import type { Scope } from './scope.ts';
@@ -19,6 +20,13 @@ export async function composePredictions(scope: Scope) {
   return {
     queue: () => accept().queue(),
     payloads: () => accept().payloads(),
+    uploads: (...upload: Parameters<ReadUpload>) => accept().uploads(...upload),
+    placeUpload: async (upload: Upload, caller: string) => {
+      const { bucket, role, aws, job } = scope.environment;
+      const { uploadAddress, uploadPlace } = await import('../s3/uploads.ts');
+      const address = uploadAddress({ bucket, job: job.jobName }, upload.sha256, caller);
+      return uploadPlace(address, upload, { ...role, endpoint: aws.endpoint }, Date.now());
+    },
     // Outside the VPC there is no Redis to announce a record in.
     ...(redis ? { announcer: () => scope.get(redis.recordStates) } : {}),
     results: () => scope.get(there(store, 'CLUSTER_SERVING_REDIS_URL').results),

@@ -1,10 +1,12 @@
 /** Composes what uses S3: its client, large records, dead letters. Nothing is requested from S3 here. */
 import { deadLetterPrefix, modelPrefix } from '../contract/names.ts';
+import type { ReadUpload } from '../http/uploads.ts';
 import type { Archive } from '../pipeline/dead-letters.ts';
 import type { ModelLocation } from '../registry/download.ts';
 import { LargeResults } from '../s3/large-results.ts';
 import { deferredS3, putText, type S3Client } from '../s3/objects.ts';
 import { PayloadStore } from '../s3/payloads.ts';
+import { readUpload } from '../s3/uploads.ts';
 import type { Scope } from './scope.ts';
 
 export function s3Client({ environment }: Scope): S3Client {
@@ -19,6 +21,11 @@ export function s3Client({ environment }: Scope): S3Client {
 export function payloads(scope: Scope): PayloadStore {
   const { bucket, job } = scope.environment;
   return new PayloadStore(scope.get(s3Client), bucket, job.jobName, () => scope.limitMs());
+}
+
+export function uploads(scope: Scope): ReadUpload {
+  const { bucket, job } = scope.environment;
+  return (id, caller) => readUpload(scope.get(s3Client), { bucket, job: job.jobName }, id, caller);
 }
 
 export function largeResults(scope: Scope): LargeResults {

@@ -39,19 +39,19 @@ export class Tracing {
   sender(sender: Sender, queueUrl: string, told: Observers): Sender {
     const queue = queueUrl.slice(queueUrl.lastIndexOf('/') + 1);
     return {
-      send: async (body, attributes, groupId) => {
+      send: async (body, attributes, ...rest) => {
         const { traceparent, tracestate } = attributes;
         const parent = readTrace({
           traceparent: traceparent?.StringValue,
           tracestate: tracestate?.StringValue,
         });
         // A record that is at the limit of its size has no room for one. Its trace begins when it is delivered.
-        if (!parent) return sender.send(body, attributes, groupId);
+        if (!parent) return sender.send(body, attributes, ...rest);
         const span = this.#begin(parent);
         const startedMs = told.now();
         let error: ErrorCode | undefined = 'queue_unavailable';
         try {
-          await sender.send(body, { ...attributes, ...traceAttributes(span.context) }, groupId);
+          await sender.send(body, { ...attributes, ...traceAttributes(span.context) }, ...rest);
           error = undefined;
         } finally {
           told.messageSent?.({ span, queue, startedMs, error });

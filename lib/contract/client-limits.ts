@@ -11,6 +11,9 @@ export const URI_BYTES = 1_024;
 export const TENSOR_ELEMENTS = 64 * MiB;
 export const TENSOR_RANK = 16;
 export const IMAGE_BYTES = 32 * MiB;
+export const UPLOAD_BYTES = 32 * MiB;
+/** A larger body is uploaded first. Lambda takes 6 MiB with what the gateway writes around it. */
+export const DIRECT_BODY_BYTES = 6 * MiB - 65_536;
 
 /** @param value of the limit, with its unit if it needs one */
 export function over(limit: string, value: number | string, what: string): ServingError {

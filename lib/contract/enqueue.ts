@@ -21,6 +21,8 @@ export interface Enqueue extends Notified {
   readonly trace?: TraceContext | undefined;
   /** A canary runs it or not by this, if its sender chose that. */
   readonly canaryKey?: string | undefined;
+  /** Seconds in the queue after which it is not run any more, if its sender said that. */
+  readonly expiresAfter?: number | undefined;
 }
 
 /**

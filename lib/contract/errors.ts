@@ -55,7 +55,7 @@ export const ERRORS = {
   queue_unavailable: transient(503, 'the queue cannot take the record; the log says why'),
   /** No answer in time: the model was loading, or a run took long. Try again, or raise `function.timeoutSeconds`. */
   timeout: transient(504),
-  /** The record waited longer than `queue.recordTtlSeconds` and was not run. Send it again, or raise the setting. */
+  /** The record waited longer than `queue.recordTtlSeconds`, or its own `expiresAfter`, and was not run. Send it again, or let it wait longer. */
   record_expired: final(410),
   /**
    * From its second delivery on the record ran `queue.maxReceiveCount` times without an outcome. Find the cause in the log, then run it

@@ -9,6 +9,7 @@ import {
   over,
   TENSOR_ELEMENTS,
   TENSOR_RANK,
+  UPLOAD_BYTES,
   URI_BYTES,
 } from './client-limits.ts';
 import type { ServingError } from './errors.ts';
@@ -18,8 +19,8 @@ const MiB = 1024 * 1024;
 export const LIMITS = {
   /** A message in SQS. A larger record travels through S3 where its sender knows the bucket. */
   messageBytes: MiB,
-  /** A record that travels through S3. */
-  payloadBytes: 32 * MiB,
+  /** A record that travels through S3, and a body that is [uploaded](http.md#larger-bodies). */
+  payloadBytes: UPLOAD_BYTES,
   // As JSON it has at most about twice that, so that every answer and every page of them stays far below 6 MiB; and a
   // thousand results at the limit fill a small Redis, which larger ones no longer do.
   /** One result in Redis, as text. A larger one goes to S3, where the function knows the bucket. */
@@ -31,7 +32,7 @@ export const LIMITS = {
   largeAnswerBytes: LARGE_ANSWER_BYTES,
   /** Entries of one SendMessageBatch call. More are sent in several calls. */
   sendEntries: 10,
-  /** The body of a request, unzipped too, and of an answer. `too_large`; a result that cannot be answered stays. */
+  /** The body of a request that is not uploaded, unzipped too, and of an answer. `too_large`; a result that cannot be answered stays. */
   httpBodyBytes: 6 * MiB,
   /** The body and the answer of `POST /encode` and of uploaded images on a single machine, and a message over gRPC. Deployed, `httpBodyBytes` holds. */
   frameBytes: 32 * MiB,

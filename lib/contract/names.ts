@@ -155,6 +155,11 @@ export function payloadPrefix(job: string): string {
   return `payloads/${job}/`;
 }
 
+/** Bodies that clients have uploaded. No pointer of a message leads there. */
+export function uploadPrefix(job: string): string {
+  return `${payloadPrefix(job)}uploads/`;
+}
+
 /** Results that are too large for Redis: `<id>` in the stored form, `<id>.json` in the form of HTTPS answers. */
 export function largeResultPrefix(job: string): string {
   return `results/${job}/`;

@@ -10,6 +10,7 @@ import { logError } from '../contract/log.ts';
 import { locationOf } from '../contract/names.ts';
 import { assertTarget, type Targets } from '../contract/notice.ts';
 import { elementAt } from '../contract/present.ts';
+import { assertSchedule, scheduleOfTexts } from '../contract/schedule.ts';
 import { readTrace } from '../contract/trace.ts';
 import {
   type Announcer,
@@ -33,14 +34,17 @@ import {
 } from './predictions.ts';
 import { type HttpRequest, mediaType } from './request.ts';
 import { type HttpResponse, json } from './response.ts';
+import { type ReadUpload, uploadedBody, uploadIn } from './uploads.ts';
 
 export interface AcceptDeps {
   readonly queue: () => Sender;
   /** The store for large records, loaded at the first one. */
   readonly payloads: () => Promise<LargeRecords>;
+  /** Reads a body that was uploaded. */
+  readonly uploads?: ReadUpload;
   /** Lets `status` know what is queued; absent where the store cannot be reached. */
   readonly announcer?: () => Announcer;
-  readonly settings: { readonly notify: Targets };
+  readonly settings: { readonly notify: Targets; readonly queue?: { readonly recordTtlSeconds: number } };
 }
 
 /** A record on each line. */
@@ -51,7 +55,7 @@ export async function acceptRecords(request: HttpRequest, deps: AcceptDeps): Pro
   assertQuery(request);
   if (MANY.test(type)) return acceptLines(request, type === 'text/csv', deps);
   const { headers } = request;
-  const { submissions, ignored } = await readOne(request, type, namesOf(headers));
+  const { submissions, ignored } = await readOne(request, type, namesOf(headers), deps.uploads);
   const named = namedRequest(submissions, headers, deps);
   const several = submissions.length > 1;
   const records = submissions.map((one, i) => identified(one, request, deps, named, several ? i : undefined));
@@ -68,6 +72,7 @@ async function readOne(
   request: HttpRequest,
   type: string,
   nameRecord: NameRecord | undefined,
+  uploads: ReadUpload | undefined,
 ): Promise<Submissions> {
   if (isForm(type)) {
     const { uri, inputs } = await formRecord(request);
@@ -75,7 +80,11 @@ async function readOne(
   }
   assertForm(type, '/predictions');
   const body = request.body();
-  if (typeof body === 'string' || !isImage(type, body)) return readSubmissions(body, nameRecord);
+  if (typeof body === 'string' || !isImage(type, body)) {
+    const id = uploadIn(body);
+    const read = id === undefined ? body : await uploadedBody(id, request.caller(), uploads);
+    return readSubmissions(read, nameRecord);
+  }
   const uri = request.parameters['uri'] === undefined ? undefined : request.uri();
   return { submissions: [fileSubmission(uri, imageRecord(body), nameRecord)], ignored: [] };
 }
@@ -110,10 +119,10 @@ const KEY = 'idempotency-key';
 
 /**
  * @param place of one of several, with which the request's key is continued
- * @throws bad_request for a bad key of either kind, and for a target that the job does not have
+ * @throws bad_request for a bad key of either kind, a target that the job does not have, and a time at which the record cannot run
  */
 function identified(
-  { notify, taskToken, ...submission }: Submission,
+  { notify, taskToken, expiresAfter, delaySeconds, ...submission }: Submission,
   { headers, parameters }: HttpRequest,
   { settings }: AcceptDeps,
   request: NamedRequest | undefined,
@@ -124,7 +133,18 @@ function identified(
   // An image, a form or a table has no place for it.
   const given = { notify: notify ?? parameters['notify'], taskToken };
   const canaryKey = readCanaryKey(headers[CANARY_KEY]);
-  const record = { ...submission, trace, canaryKey, ...assertTarget(given, settings.notify) };
+  const texts = scheduleOfTexts(parameters);
+  const times = {
+    expiresAfter: expiresAfter ?? texts.expiresAfter,
+    delaySeconds: delaySeconds ?? texts.delaySeconds,
+  };
+  const record = {
+    ...submission,
+    trace,
+    canaryKey,
+    ...assertTarget(given, settings.notify),
+    ...assertSchedule(times, settings.queue?.recordTtlSeconds),
+  };
   if (key === undefined) return { ...record, identity: randomUUID() };
   const identity = assertIdentity(place === undefined ? key : `${key}-${place}`);
   return { ...record, identity, request };

@@ -12,10 +12,13 @@ import type { HttpRequest } from './request.ts';
 const INSTANCES = 'instances';
 /** Keys that a body to `POST /predict` may have. */
 export const PREDICT_KEYS: readonly string[] = [INSTANCES, BY_POSITION];
+const SAID = ['notify', 'taskToken', 'expiresAfter', 'delaySeconds'];
 /** Keys that a body to `POST /predictions` may have. */
-export const SUBMIT_KEYS: readonly string[] = [...PREDICT_KEYS, 'uri', 'uris', 'notify', 'taskToken'];
+export const SUBMIT_KEYS: readonly string[] = [...PREDICT_KEYS, 'uri', 'uris', ...SAID];
 /** Keys of a record as clients of the queue write it. */
-export const RECORD_KEYS: readonly string[] = ['data', 'uri', 'serde', 'notify', 'taskToken'];
+export const RECORD_KEYS: readonly string[] = ['data', 'uri', 'serde', ...SAID];
+/** Those that the query may have, because an image, a form or a table has no other place for them. */
+const IN_QUERY: readonly string[] = ['notify', 'expiresAfter', 'delaySeconds'];
 
 /**
  * Keys that TensorFlow Serving, the Open Inference Protocol Vertex AI and MLflow define; the last three are those of a golden
@@ -48,10 +51,10 @@ const INSTEAD: readonly (readonly [means: RegExp, instead: string])[] = [
     `no address of a request is called back: POST /predictions takes "notify", the name of a target in config.yaml; or ${ASK}`,
   ],
   [/priority/, ORDER],
-  [/^delay/, ORDER],
+  [/^delay/, 'POST /predictions takes delaySeconds, POST /predict answers at once'],
   [
     /ttl|^expir|retention/,
-    'how long a result stays is a setting of the job: resultTtlSeconds in config.yaml',
+    'how long a result stays is a setting of the job, resultTtlSeconds in config.yaml; expiresAfter of POST /predictions says how long a record may wait',
   ],
   [/^model(?:name|id|version)?$|^version$/, ADDRESS],
   [/^(?:is)?async$|^sync$|^wait/, WAITS],
@@ -135,7 +138,7 @@ export function assertQuery({ method, parameters, headers }: HttpRequest, isAll 
     const shown = `the query has ${quoteName(name)}`;
     if (method === 'POST') {
       // An image has no other place for it.
-      if (name === 'notify' || (name === 'uri' && type.startsWith('image/'))) continue;
+      if (IN_QUERY.includes(name) || (name === 'uri' && type.startsWith('image/'))) continue;
       const isOfBody = [...SUBMIT_KEYS, ...RECORD_KEYS].some((key) => foldName(key) === foldName(name));
       const instead = isOfBody ? 'it belongs in the body' : insteadOf(name);
       if (instead !== undefined) throw badRequest(`${shown}: ${instead}`);

@@ -8,6 +8,7 @@ import { prefersAsync } from './accept.ts';
 import { assertForm, checkInstances, PREDICT_KEYS, SUBMIT_KEYS, warningOf } from './body-keys.ts';
 import { formRecord, imageRecord, isForm, isImage } from './files.ts';
 import { type HttpRequest, mediaType } from './request.ts';
+import { type ReadUpload, uploadedBody, uploadIn } from './uploads.ts';
 
 interface Instances {
   readonly records: readonly Inputs[];
@@ -30,8 +31,8 @@ function asksPlain({ parameters: { form } }: HttpRequest): boolean {
   throw badRequest(`form: expected plain, got ${quoteName(form)}`);
 }
 
-/** A promise for a table and a form only. @throws bad_request, too_large */
-export function readInstances(request: HttpRequest): Instances | Promise<Instances> {
+/** A promise for a table, a form and an upload only. @throws bad_request, too_large */
+export function readInstances(request: HttpRequest, uploads?: ReadUpload): Instances | Promise<Instances> {
   const type = mediaType(request);
   const isPlain = asksPlain(request);
   if (type === 'text/csv') return readTable(request, isPlain);
@@ -41,6 +42,13 @@ export function readInstances(request: HttpRequest): Instances | Promise<Instanc
   if (typeof body !== 'string' && isImage(type, body)) {
     return { records: [imageRecord(body)], inPlace: raise, isPlain: true };
   }
+  const id = uploadIn(body);
+  if (id === undefined) return readJsonBody(request, body, isPlain);
+  const uploaded = uploadedBody(id, request.caller(), uploads);
+  return uploaded.then((bytes) => readJsonBody(request, bytes, isPlain));
+}
+
+function readJsonBody(request: HttpRequest, body: Uint8Array | string, isPlain: boolean): Instances {
   const { text, parsed } = readJson(body, undefined, parseInstances);
   // A request that should wait in the queue may have a uri, also where the service has no way to the queue.
   const known = prefersAsync(request) ? SUBMIT_KEYS : PREDICT_KEYS;

@@ -13,11 +13,15 @@ import { assertUri, locationOf } from '../contract/names.ts';
 import type { Notified, Unchecked } from '../contract/notice.ts';
 import { elementAt } from '../contract/present.ts';
 import type { Dequeued, Result } from '../contract/result.ts';
+import type { Schedule } from '../contract/schedule.ts';
 import type { Inputs, Outcome } from '../contract/values.ts';
 import { type Filter, filterText, needsTensors, outputsText } from '../pipeline/answer/postprocess.ts';
 import { largeText, resultText } from '../pipeline/answer/result-text.ts';
 import { valueText } from '../pipeline/answer/value-text.ts';
 import { checkInstances, checkKeys, RECORD_KEYS, SUBMIT_KEYS } from './body-keys.ts';
+
+/** A sender's statements about records, beside their inputs. */
+type Said = Notified & Schedule;
 
 export interface Submissions {
   readonly submissions: readonly Submission[];
@@ -25,8 +29,8 @@ export interface Submissions {
   readonly ignored: readonly string[];
 }
 
-/** Who is notified of its outcome is checked when the record is sent. */
-export interface Submission extends Unchecked<Notified> {
+/** Who is notified of its outcome, and when it is to run, is checked when the record is sent. */
+export interface Submission extends Unchecked<Said> {
   readonly uri: string;
   /** Body of the SQS message. */
   readonly message: string;
@@ -66,22 +70,25 @@ function submissionsOf(text: string, parsed: unknown, nameRecord: NameRecord): S
     const record = wireRecord(parsed);
     // Errors that need no model are reported now: broken base64, invalid Arrow, two instances.
     decodeData(record);
-    const { notify, taskToken } = parsed;
     const message = JSON.stringify(record);
-    return { submissions: [{ uri: record.uri, message, notify, taskToken }], ignored };
+    return { submissions: [{ uri: record.uri, message, ...saidIn(parsed) }], ignored };
   }
   const ignored = checkInstances(parsed, SUBMIT_KEYS);
   const instances = instancesOf(parsed, text);
   const uris = urisFor(parsed as Record<string, unknown>, instances.length);
-  const { notify, taskToken }: Unchecked<Notified> = Object(parsed);
-  if (taskToken !== undefined && instances.length > 1)
+  const said = saidIn(parsed);
+  if (said.taskToken !== undefined && instances.length > 1)
     throw badRequest(`taskToken: one record ends a task, and the body has ${instances.length}`);
   const submissions = instances.map((instance, i) => ({
     ...instanceSubmission(uris?.[i], instance, nameRecord),
-    notify,
-    taskToken,
+    ...said,
   }));
   return { submissions, ignored };
+}
+
+function saidIn(parsed: unknown): Unchecked<Said> {
+  const { notify, taskToken, expiresAfter, delaySeconds }: Unchecked<Said> = Object(parsed);
+  return { notify, taskToken, expiresAfter, delaySeconds };
 }
 
 /** Before a thousand instances become as many messages. Anything else that is wrong is said later. */

@@ -11,6 +11,7 @@ import { assertIdentity } from '../contract/enqueue.ts';
 import { asError, badRequest, ServingError } from '../contract/errors.ts';
 import { LIMITS, overLimit } from '../contract/limits.ts';
 import { assertUri } from '../contract/names.ts';
+import { callerOf } from './caller.ts';
 
 export interface HttpRequest {
   readonly method: string;
@@ -25,6 +26,8 @@ export interface HttpRequest {
   identity(): string | undefined;
   /** The parameter `fetched`, where there is one: the id of a large result. @throws bad_request for what is none */
   fetched(): string | undefined;
+  /** Who sent it, by `callerOf`. */
+  caller(): string;
   /**
    * Decoded and unzipped: text where the event or a charset says so, else bytes.
    * @throws too_large, unsupported_media_type, bad_request
@@ -60,6 +63,7 @@ export function readRequest(event: APIGatewayProxyEventV2): HttpRequest {
     identity: () =>
       parameters['identity'] === undefined ? undefined : assertIdentity(parameters['identity']),
     fetched: () => (parameters['fetched'] === undefined ? undefined : assertLargeId(parameters['fetched'])),
+    caller: () => callerOf(event.requestContext),
     body: (options = {}) => readBody(event, options),
   };
 }

@@ -9,7 +9,7 @@ import type { Operation } from './operation.ts';
 /** The deployed functions that answer HTTP; `submit` is the bundle of `predictions`, outside the VPC. */
 export type RoutedFunction = 'predict' | 'submit' | 'predictions' | 'status';
 
-export type Method = 'GET' | 'HEAD' | 'POST' | 'DELETE';
+export type Method = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'DELETE';
 
 /** As API Gateway writes it; `{name+}` takes the rest of the path, slashes included. */
 export type RouteKey = `${Method} /${string}`;

@@ -4,7 +4,7 @@ import type { Json } from './facts.ts';
 import { CANARY_KEY } from './json-schema.ts';
 
 export interface Operation {
-  readonly method: 'get' | 'post' | 'delete';
+  readonly method: 'get' | 'post' | 'put' | 'delete';
   /** As OpenAPI writes it, where each parameter is one part of the path. */
   readonly path: string;
   readonly id: string;

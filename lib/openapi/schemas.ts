@@ -4,7 +4,7 @@ import { LIMITS } from '../contract/limits.ts';
 import { TIMERS } from '../metrics/timers.ts';
 import type { Json, ServiceFacts } from './facts.ts';
 import { instanceSchemas, ref, tensorSchema } from './inputs.ts';
-import { COUNT, list, NOTIFIED, OBJECT, object, TEXT } from './json-schema.ts';
+import { COUNT, list, OBJECT, object, SAID, TEXT } from './json-schema.ts';
 import { MODEL } from './model-schemas.ts';
 
 export const IDENTITY = {
@@ -75,9 +75,9 @@ function wireRecord(serde: string, encoding: Json): Json {
       uri: URI,
       data: { ...TEXT, ...encoding, format: serde },
       serde: { type: 'string', const: serde },
-      ...NOTIFIED,
+      ...SAID,
     },
-    [...(serde === 'arrow' ? ['serde'] : []), ...Object.keys(NOTIFIED)],
+    [...(serde === 'arrow' ? ['serde'] : []), ...Object.keys(SAID)],
   );
 }
 
@@ -88,10 +88,10 @@ const RECORDS: Json = {
         instances: list({ type: 'object', minProperties: 1 }, LIMITS.instances),
         uri: URI,
         uris: { ...list(URI, LIMITS.instances), uniqueItems: true, type: ['array', 'null'] },
-        ...NOTIFIED,
+        ...SAID,
         ...BESIDE,
       },
-      ['uri', 'uris', ...Object.keys(NOTIFIED), ...Object.keys(BESIDE)],
+      ['uri', 'uris', ...Object.keys(SAID), ...Object.keys(BESIDE)],
     ),
     anyOf: [{ properties: { uris: { type: 'null' } } }, { not: { required: ['uri'] } }],
     description: 'Instances with a uri (one) or uris (one each); missing ones are made.',

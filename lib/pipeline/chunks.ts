@@ -41,19 +41,21 @@ export interface Payloads {
 type Unloaded = Message & { readonly body: string };
 
 /** Answers why a message is too old to run; undefined when it is not. */
-export type AgeLimit = (delivered: Delivered) => ServingError | undefined;
+export type AgeLimit = (delivered: Delivered, enqueue: Enqueue) => ServingError | undefined;
 
 /**
  * Counts from when SQS took the message. A replayed dead letter is a new message, so it is as young as its replay.
- * @param ttlSeconds 0: no message is too old
+ * @param ttlSeconds of every record, where its sender did not say less. 0: no other message is too old
  * @param now wall clock in ms
  */
 export function ageLimit(ttlSeconds: number, now: () => number): AgeLimit {
-  if (ttlSeconds === 0) return () => undefined;
-  return ({ attributes: { SentTimestamp }, body }) => {
+  return ({ attributes: { SentTimestamp }, body }, { expiresAfter = 0 }) => {
+    const isOwn = expiresAfter > 0 && (ttlSeconds === 0 || expiresAfter < ttlSeconds);
+    const limit = isOwn ? expiresAfter : ttlSeconds;
     const ageMs = now() - Number(SentTimestamp);
-    if (!(ageMs > ttlSeconds * 1000)) return undefined;
-    const message = `the record waited ${Math.floor(ageMs / 1000)} s in the queue, longer than queue.recordTtlSeconds ${ttlSeconds}, and was not run`;
+    if (limit === 0 || !(ageMs > limit * 1000)) return undefined;
+    const name = isOwn ? 'its expiresAfter' : 'queue.recordTtlSeconds';
+    const message = `the record waited ${Math.floor(ageMs / 1000)} s in the queue, longer than ${name} ${limit}, and was not run`;
     return new ServingError('record_expired', message, { uri: uriOf(body) });
   };
 }
@@ -69,7 +71,7 @@ export async function* chunksOf(
   const messages: Unloaded[] = [];
   for (const delivered of records) {
     const message = messageOf(delivered);
-    const error = expired(delivered);
+    const error = expired(delivered, message.enqueue);
     // Without a uri its failure could not be stored: it takes the way of every message that cannot be read.
     if (error?.uri === undefined) messages.push(message);
     else old.push({ ...message, body: error });

@@ -10,11 +10,12 @@ import { ServingError } from '../contract/errors.ts';
 import { LIMITS } from '../contract/limits.ts';
 import type { Notified } from '../contract/notice.ts';
 import { elementAt } from '../contract/present.ts';
+import type { Schedule } from '../contract/schedule.ts';
 import type { TraceContext } from '../contract/trace.ts';
 import { allEnded } from '../contract/under-way.ts';
 
 /** A record to send. */
-export interface SentRecord extends Notified {
+export interface SentRecord extends Notified, Schedule {
   readonly uri: string;
   /** Made once per enqueue; sending the same record again because an answer was lost keeps it. */
   readonly identity: string;
@@ -50,7 +51,7 @@ export interface Announcer {
 
 export interface Sender {
   /** @throws queue_unavailable */
-  send(body: string, attributes: MessageAttributes, groupId?: string): Promise<void>;
+  send(body: string, attributes: MessageAttributes, groupId?: string, delaySeconds?: number): Promise<void>;
 }
 
 /** The store for records that are too large for a message. */
@@ -68,12 +69,12 @@ export async function submit(
   payloads: (() => Promise<LargeRecords>) | undefined,
   { trace, ...record }: SentRecord,
 ): Promise<void> {
-  const { uri, identity, groupId } = record;
+  const { uri, identity, groupId, delaySeconds } = record;
   const message = forSqs(record.message);
   const attributes = newAttributes(identity, trace, record);
   const bytes = Buffer.byteLength(message);
   if (bytes + attributesBytes(attributes) <= LIMITS.messageBytes)
-    return sender.send(message, attributes, groupId);
+    return sender.send(message, attributes, groupId, delaySeconds);
   if (!payloads) {
     // A record that fits without its trace is sent.
     if (trace) return submit(sender, payloads, record);
@@ -86,7 +87,7 @@ export async function submit(
   }
   const store = await payloads();
   const pointer = encodePointer(uri, await store.put(message), bytes);
-  return sender.send(forSqs(pointer), attributes, groupId);
+  return sender.send(forSqs(pointer), attributes, groupId, delaySeconds);
 }
 
 /**

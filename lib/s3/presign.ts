@@ -1,4 +1,4 @@
-/** Presigned URLs of large results, made without the AWS SDK, which would be half of a cold start. Nothing is sent. */
+/** Presigned URLs of large results and of uploads, made without the AWS SDK, which would be half of a cold start. Nothing is sent. */
 import { type Credentials, presign } from '../codecs/sigv4.ts';
 import { domainOf } from '../contract/aws-address.ts';
 
@@ -10,11 +10,29 @@ export interface S3Place {
   readonly endpoint?: string | undefined;
 }
 
-/** Long enough for a client to begin, and to begin again. A download that has begun goes on. */
-const LIFE_SECONDS = 300;
+/** Long enough for a client to begin, and to begin again. A transfer that has begun goes on. */
+export const LIFE_SECONDS = 300;
 
 /** @param key letters, digits and `/._-` @param now wall clock, in ms */
 export function presignedUrl(bucket: string, key: string, place: S3Place, now: number): string {
+  return presigned(bucket, key, { place, now, method: 'GET' });
+}
+
+interface Presigning {
+  readonly place: S3Place;
+  /** Wall clock, in ms. */
+  readonly now: number;
+  readonly method: 'GET' | 'PUT';
+  /** That the request must have, such as its length. */
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** @param key letters, digits and `/._-` */
+export function presignedPut(bucket: string, key: string, options: Omit<Presigning, 'method'>): string {
+  return presigned(bucket, key, { ...options, method: 'PUT' });
+}
+
+function presigned(bucket: string, key: string, { place, ...request }: Presigning): string {
   const { region, credentials } = place;
   const { protocol, host, pathname } = objectUrl(bucket, key, place);
   const signed = presign({
@@ -24,7 +42,7 @@ export function presignedUrl(bucket: string, key: string, place: S3Place, now: n
     service: 's3',
     region,
     credentials,
-    now,
+    ...request,
     lifeSeconds: LIFE_SECONDS,
     payloadDigest: 'UNSIGNED-PAYLOAD',
   });

@@ -10,6 +10,7 @@ import { decodeMessage } from '../../lib/codecs/message.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
 import { assertNotified, readNotified } from '../../lib/contract/notice.ts';
 import { present } from '../../lib/contract/present.ts';
+import { assertSchedule } from '../../lib/contract/schedule.ts';
 import { readSubmission } from '../../lib/http/predictions.ts';
 import type { SentRecord } from '../../lib/pipeline/submit.ts';
 import { PayloadStore } from '../../lib/s3/payloads.ts';
@@ -56,6 +57,7 @@ export async function replayEdited(
   });
   const { uri, message } = submission;
   assertNotified(submission);
+  const { delaySeconds, expiresAfter = letter.expiresAfter } = submission;
   const digest = createHash('sha256').update(`${id}\n${letter.identity}\n${message}`).digest('hex');
   const record = {
     uri,
@@ -63,6 +65,7 @@ export async function replayEdited(
     identity: `edit-${digest.slice(0, 32)}`,
     groupId: letter.groupId,
     canaryKey: letter.canaryKey,
+    ...assertSchedule({ delaySeconds, expiresAfter }),
     ...readNotified({
       notify: submission.notify ?? letter.notify,
       taskToken: submission.taskToken ?? letter.taskToken,

@@ -18,6 +18,7 @@ import { serviceFamilies } from '../description/figures.ts';
 import { descriptionRoutes } from '../description/routes.ts';
 import { FLAGS_ADVICE } from '../gateway/caller.ts';
 import type { GatewayOptions } from '../gateway/gateway.ts';
+import type { GatewayRoute } from '../gateway/routes.ts';
 import type { GrpcJob } from '../grpc/methods.ts';
 import { securityOf } from '../machine/access.ts';
 import type { ServiceParts } from '../worker/open.ts';
@@ -26,6 +27,7 @@ import { LOCAL_BUCKET } from './environment.ts';
 import { jobRoutes } from './job-routes.ts';
 import { largeResultsRoute, localLocation } from './large-results.ts';
 import type { JobServices, Runs } from './runs.ts';
+import { localUploadPlace, uploadsRoute } from './uploads.ts';
 
 interface Opened {
   readonly runs: Runs;
@@ -35,6 +37,9 @@ interface Opened {
   /** The routes that only a single machine has. */
   readonly declarations: readonly Declaration[];
 }
+
+/** In place of presigned addresses. */
+const AT_THIS_API = { locate: localLocation, placeUpload: localUploadPlace };
 
 export async function gatewayOptions(
   scope: Scope,
@@ -47,7 +52,7 @@ export async function gatewayOptions(
   const live = { load: runs.load, queue: () => services.aws.queueFigures(queueUrl) };
   const deps = await composePredict(scope, runs.model);
   const { version } = runs;
-  const reading = await composePredictions(scope);
+  const reading = { ...(await composePredictions(scope)), ...AT_THIS_API };
   const timeoutMs = predictTimeoutSeconds(job) * 1000;
   const limits = { timeoutMs, refuses: () => runs.refuses(), onLeave: () => runs.onLeave() };
   const trace: GrpcJob['trace'] = ({ headers, routeKey, clock }, work) => {
@@ -57,7 +62,7 @@ export async function gatewayOptions(
   services.offer?.({ deps, ...limits, trace, stopMs: runs.stopMs });
   const handlers = {
     predict: observeHandler(scope, 'http', predict({ ...deps, encode: parts.encode })),
-    predictions: observeHandler(scope, 'http', predictions({ ...reading, locate: localLocation })),
+    predictions: observeHandler(scope, 'http', predictions(reading)),
     status: observeHandler(
       scope,
       'http',
@@ -91,7 +96,14 @@ export async function gatewayOptions(
         declarations: [...DECLARATIONS, ...declarations],
       }),
       ...page.routes(allowedHosts, handlers.status),
-      largeResultsRoute(scope.get(s3Client), { bucket: LOCAL_BUCKET, job: job.jobName }),
+      ...objectRoutes(scope),
     ]),
   };
+}
+
+/** Objects of S3 that clients of a deployment reach by presigned addresses. */
+function objectRoutes(scope: Scope): GatewayRoute[] {
+  const place = { bucket: LOCAL_BUCKET, job: scope.environment.job.jobName };
+  const s3 = scope.get(s3Client);
+  return [largeResultsRoute(s3, place), uploadsRoute(s3, place)];
 }

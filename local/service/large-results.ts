@@ -5,7 +5,7 @@
 import { ServingError } from '../../lib/contract/errors.ts';
 import { LIMITS } from '../../lib/contract/limits.ts';
 import { logError } from '../../lib/contract/log.ts';
-import { largeResultPrefix } from '../../lib/contract/names.ts';
+import { largeResultPrefix, uploadPrefix } from '../../lib/contract/names.ts';
 import { readRequest } from '../../lib/http/request.ts';
 import { binary, jsonText, respond } from '../../lib/http/response.ts';
 import { type Declaration, partsOf } from '../../lib/openapi/declaration.ts';
@@ -75,15 +75,19 @@ function gone(): ServingError {
   return new ServingError('not_found', 'there is no such large result (any more)');
 }
 
-/** Removes what outlived its pointer, now and every hour. @returns a function that ends it */
+/** Removes what outlived its pointer, and uploads after a day, now and every hour. @returns a function that ends it */
 export function sweepLargeResults(
   s3: S3Client,
   { bucket, job, ttlSeconds }: LocalLargeResults & { readonly ttlSeconds: number },
 ): () => Promise<void> {
   const sweep = async () => {
     // Like a day of S3's lifecycle: a client may still be reading.
-    const before = Date.now() - (ttlSeconds + 86_400) * 1_000;
-    for await (const page of listPages(s3, bucket, largeResultPrefix(job))) {
+    await removeOld(largeResultPrefix(job), ttlSeconds + 86_400);
+    await removeOld(uploadPrefix(job), 86_400);
+  };
+  const removeOld = async (prefix: string, seconds: number) => {
+    const before = Date.now() - seconds * 1_000;
+    for await (const page of listPages(s3, bucket, prefix)) {
       const old = page.filter(({ modifiedAt }) => modifiedAt < before);
       await removeObjects(
         s3,

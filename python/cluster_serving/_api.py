@@ -14,7 +14,7 @@ import threading
 import time
 import urllib.parse
 import urllib.request
-from typing import Any, Dict, Mapping, Optional
+from typing import Any, Dict, Mapping, Optional, Tuple
 
 from wkr_serving.client.deadline import Deadline
 from wkr_serving.client.transport import Answer, Http, WKRError, object_of
@@ -28,6 +28,7 @@ from ._sigv4 import quote
 MAX_BYTES = 64 * 1024 * 1024
 # Limit for a large result, which states its size.
 _LARGE_BYTES = 256 * 1024 * 1024
+_UPLOAD_ANSWER_BYTES = 65_536
 _MAX_TIMEOUT = 24 * 60 * 60.0
 _TRIES = 3
 _FIRST_PAUSE = 0.2
@@ -194,8 +195,33 @@ class Api:
         return found
 
     def _followed(self, answer: Answer, max_bytes: int, deadline: Deadline) -> Answer:
-        """Another address is itself the permission to read it: nothing that says who calls is sent there."""
-        parts = urllib.parse.urlsplit(urllib.parse.urljoin(f"{self.url}/", answer.headers.get("Location", "")))
+        found, url = self._elsewhere("GET", answer.headers.get("Location", ""), deadline, max_bytes)
+        if found.status != 200:
+            raise ServingError("results_unavailable", f"{url}, where the large result is, answered {found.status}")
+        return found
+
+    def upload(self, location: str, body: bytes, headers: Mapping[str, str], deadline: Deadline) -> None:
+        """Puts a body where the service says. Raises queue_unavailable; timeout; bad_config."""
+        for is_last in (False, True):
+            try:
+                answer, url = self._elsewhere("PUT", location, deadline, _UPLOAD_ANSWER_BYTES, body, headers)
+                if 200 <= answer.status < 300:
+                    return
+                if is_last or answer.status not in (429, 500, 502, 503):
+                    text = f"the body cannot be uploaded: {url} answered {answer.status}"
+                    raise ServingError("queue_unavailable", text)
+            except TimeoutError as error:
+                raise ServingError("timeout", f"{self.url}: {error}") from error
+            except WKRError as error:
+                # The same bytes twice are one upload.
+                if is_last or error.code not in ("unreachable", "connection_lost"):
+                    raise _network_error(error) from error
+            deadline.pause(_FIRST_PAUSE * random.random())
+
+    def _elsewhere(self, method: str, location: str, deadline: Deadline, max_bytes: int, body: bytes = b"",
+                   given: Optional[Mapping[str, str]] = None) -> Tuple[Answer, str]:
+        """Another address is itself the permission to use it: nothing that says who calls is sent there."""
+        parts = urllib.parse.urlsplit(urllib.parse.urljoin(f"{self.url}/", location))
         if not parts.hostname or (parts.scheme != "https" and self.url.startswith("https:")):
             raise bad_config(f"{self.url} redirects to an address that is not https: is it the url of the API?")
         url = f"{parts.scheme}://{parts.netloc}"
@@ -205,15 +231,12 @@ class Api:
         except ValueError as error:
             raise bad_config(f"{self.url} redirects to no address: {error}") from error
         is_own = self.url == url or self.url.startswith(f"{url}/")
-        headers = {"Host": there.host}
+        headers = {"Host": there.host, **(given or {})}
         try:
-            added = self._access.headers("GET", path, headers, b"", deadline) if is_own else {}
-            found = there.request("GET", path, deadline, headers={**headers, **added})
+            added = self._access.headers(method, path, headers, body, deadline) if is_own else {}
+            return there.request(method, path, deadline, body or None, {**headers, **added}), url
         finally:
             there.close()
-        if found.status != 200:
-            raise ServingError("results_unavailable", f"{url}, where the large result is, answered {found.status}")
-        return found
 
     def _error(self, answer: Answer, path: str) -> ServingError:
         body = object_of(answer)

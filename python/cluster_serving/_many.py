@@ -31,6 +31,8 @@ class Record(NamedTuple):
     notify: Optional[str] = None
     task_token: Optional[str] = None
     canary_key: Optional[str] = None
+    expires_after: Optional[int] = None
+    delay_seconds: Optional[int] = None
 
 
 class EnqueueError(ServingError):

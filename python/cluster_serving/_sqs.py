@@ -36,6 +36,8 @@ class Message(NamedTuple):
     notify: Optional[str] = None
     task_token: Optional[str] = None
     canary_key: Optional[str] = None
+    expires_after: Optional[int] = None
+    delay_seconds: Optional[int] = None
 
 
 class Sqs:
@@ -106,8 +108,9 @@ def _calls(messages: Sequence[Message], errors: Dict[str, ServingError]) -> Iter
     """The entries of each call: up to ten of together up to 1 MiB. Notes the errors of messages that fit into none."""
     entries: List[Dict[str, Any]] = []
     total = 0
-    for i, ((_, identity), body, notify, token, key) in enumerate(messages):
-        optional = {"notify": notify, "taskToken": token, "canary-key": key}
+    for i, ((_, identity), body, notify, token, key, expires, delay) in enumerate(messages):
+        optional = {"notify": notify, "taskToken": token, "canary-key": key,
+                    "expiresAfter": None if expires is None else str(expires)}
         named = {"identity": identity, **{name: text for name, text in optional.items() if text is not None}}
         size = len(body) + sum(len(name) + len("String") + len(text) for name, text in named.items())
         if size > _CALL_BYTES:
@@ -120,7 +123,8 @@ def _calls(messages: Sequence[Message], errors: Dict[str, ServingError]) -> Iter
         total += size
         entries.append({"Id": str(i), "MessageBody": body.decode("utf-8"),
                         "MessageAttributes": {name: {"DataType": "String", "StringValue": text}
-                                              for name, text in named.items()}})
+                                              for name, text in named.items()},
+                        **({"DelaySeconds": delay} if delay else {})})
     if entries:
         yield entries
 

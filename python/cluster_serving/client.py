@@ -21,6 +21,7 @@ from ._many import Record, Tally, Turns, in_order
 from ._results import Enqueued, Model, Outcome, Result, job_of, model_of, parse, prediction_of, result_of
 from ._sigv4 import Credentials, quote
 from ._sqs import MESSAGES, Message, Sqs
+from ._uploads import within_gateway
 
 # Below the gateway's 30 s.
 _WAIT_SECONDS = 20
@@ -31,6 +32,9 @@ _IDENTITY = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _TARGET = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
 _TOKEN = re.compile(r"[!-~]{1,2048}")
 _KEY = re.compile(r"[!-~]{1,128}")
+# Seconds: the longest time that SQS keeps a message, and the longest that it delays one.
+_EXPIRES_AFTER = 1_209_600
+_DELAY = 900
 _JSON = {"Content-Type": "application/json"}
 _STATUSES = ("queued", "running", "succeeded", "failed", "expired", "cancelled", "unknown")
 
@@ -105,6 +109,7 @@ class Client:
 
     def enqueue(self, uri: str, inputs: Mapping[str, Input], *, identity: Optional[str] = None,
                 notify: Optional[str] = None, task_token: Optional[str] = None, canary_key: Optional[str] = None,
+                expires_after: Optional[int] = None, delay_seconds: Optional[int] = None,
                 timeout: Optional[float] = None) -> Enqueued:
         """Returns when the queue has the record, whose result is then found under `uri`. Inputs are those of `predict`.
 
@@ -113,17 +118,20 @@ class Client:
         `notify` names the target of the job's config.yaml that is notified when the record is done; `task_token` is the
         token of the task of Step Functions that it ends, for a target with `stepFunctions`. While a canary takes a share of
         the records, `canary_key` decides whether it takes this one, as for `predict`; by default its uri does.
+        `expires_after` (1 to 1,209,600 seconds from now): a record that still waits then is not run, and fails with
+        record_expired. `delay_seconds` (0 to 900): it does not run before.
         Raises queue_unavailable, too_large, bad_request; each with the uri.
         """
-        (outcome,) = self._enqueue_all([(uri, inputs, identity, notify, task_token, canary_key)], timeout)
+        record = Record(uri, inputs, identity, notify, task_token, canary_key, expires_after, delay_seconds)
+        (outcome,) = self._enqueue_all([record], timeout)
         if isinstance(outcome, ServingError):
             raise outcome
         return outcome
 
     def enqueue_many(self, records: Iterable[Union[Record, Tuple[str, Mapping[str, Input]]]], *,
                      timeout: Optional[float] = None) -> List[Enqueued]:
-        """Enqueues the records `(uri, inputs)`, `(uri, inputs, identity)` or `Record(uri, inputs, identity, notify, task_token,
-        canary_key)` of any iterable: over HTTPS 16 at a time, to SQS in 16 calls of ten.
+        """Enqueues the records `(uri, inputs)`, `(uri, inputs, identity)` or `Record(uri, inputs, …)`, which has the options of
+        `enqueue`, of any iterable: over HTTPS 16 at a time, to SQS in 16 calls of ten.
 
         Of several records under one uri the last one counts. The iterable is read as fast as the queue accepts. `timeout` is that of one call. Raises EnqueueError.
         """
@@ -269,6 +277,7 @@ class Client:
 
     def _answered(self, body: bytes, deadline: Deadline, canary_key: Optional[str] = None) -> Tuple[List[Any], Any]:
         headers = {**_JSON, **_key_header(_checked_key(canary_key))}
+        body = within_gateway(self._over_http, body, deadline)
         answer = self._over_http.answer("POST", "/predict", deadline, body, headers)
         parsed = parse(answer.body, "the answer")
         texts = parsed.get("predictions") if isinstance(parsed, dict) else None
@@ -345,13 +354,17 @@ class Client:
         try:
             if self._sqs is not None:
                 return self._sqs.send(messages, self._limit(timeout, str(self._sqs)))
-            ((enqueued, body, notify, token, key),) = messages
+            ((enqueued, body, notify, token, key, expires, delay),) = messages
             headers = {**_JSON, "Idempotency-Key": enqueued.identity, **_key_header(key)}
-            path = "/predictions" + ("" if notify is None else f"?notify={quote(notify)}")
+            query = {"notify": notify, "expiresAfter": expires, "delaySeconds": delay}
+            given = "&".join(f"{name}={quote(str(value))}" for name, value in query.items() if value is not None)
+            path = "/predictions" + (given and f"?{given}")
             if token is not None:
                 # In the body, because addresses are logged on the way.
                 body = b'{"taskToken":%s,%s' % (dump(token), body[1:])
-            self._over_http.json("POST", path, self._limit(timeout), body, headers)
+            deadline = self._limit(timeout)
+            body = within_gateway(self._over_http, body, deadline)
+            self._over_http.json("POST", path, deadline, body, headers)
             return [None]
         except ServingError as error:
             return [error for _ in messages]
@@ -453,11 +466,12 @@ def named(record: Uri, identity: Optional[str]) -> Tuple[str, Optional[str]]:
 def _message_of(record: Any) -> Union[Message, ServingError]:
     if not isinstance(record, tuple) or not 2 <= len(record) <= len(Record._fields):
         return bad_request(f"a record: expected (uri, inputs) or (uri, inputs, identity), got {kind_of(record)}")
-    uri, inputs, identity, notify, token, key = Record(*record)
+    uri, inputs, identity, notify, token, key, expires, delay = Record(*record)
     try:
         body = record_of(uri, inputs)
         enqueued = Enqueued(uri, _checked_identity(identity) or str(uuid.uuid4()))
-        return Message(enqueued, body, _checked_target(notify), _checked_token(token, notify), _checked_key(key))
+        return Message(enqueued, body, _checked_target(notify), _checked_token(token, notify), _checked_key(key),
+                       *_checked_schedule(expires, delay))
     except ServingError as error:
         return error.with_uri(uri)
 
@@ -497,6 +511,15 @@ def _checked_key(key: Any) -> Optional[str]:
     if key is not None and not (isinstance(key, str) and _KEY.fullmatch(key)):
         raise bad_request("canary_key: expected 1 to 128 letters, digits and punctuation of ASCII, such as the id of a user")
     return key
+
+
+def _checked_schedule(expires: Any, delay: Any) -> Tuple[Optional[int], Optional[int]]:
+    for name, value, least, most in (("expires_after", expires, 1, _EXPIRES_AFTER), ("delay_seconds", delay, 0, _DELAY)):
+        if value is not None and not (type(value) is int and least <= value <= most):
+            raise bad_request(f"{name}: expected whole seconds from {least} to {most}, got {value!r:.40}")
+    if expires is not None and delay is not None and delay >= expires:
+        raise bad_request(f"delay_seconds: with {delay} and expires_after {expires} the record would never run")
+    return expires, delay
 
 
 def _key_header(key: Optional[str]) -> Dict[str, str]:

@@ -1,4 +1,4 @@
-/** A caller's statements about a record or a prediction, and the headers that carry them. */
+/** A caller's statements about a record or a prediction, and the headers and parameters that carry them. */
 import { assertCanaryKey } from '../../lib/contract/enqueue.ts';
 
 export interface Traced {
@@ -23,4 +23,12 @@ export function headersOf({ canaryKey, traceparent = '', tracestate = '' }: Trac
   const key = canaryKey === undefined ? undefined : { 'canary-key': assertCanaryKey(canaryKey) };
   if (!/^[\w-]{55,512}$/.test(traceparent)) return { ...key };
   return { ...key, traceparent, ...(/^[ -~]{1,512}$/.test(tracestate) && { tracestate }) };
+}
+
+/** Begins with its question mark; empty for values that are all undefined. */
+export function queryOf(values: Readonly<Record<string, string | number | undefined>>): string {
+  const parts = Object.entries(values).flatMap(([name, value]) =>
+    value === undefined ? [] : `${name}=${encodeURIComponent(value)}`,
+  );
+  return parts.length === 0 ? '' : `?${parts.join('&')}`;
 }

@@ -7,17 +7,19 @@ import { badConfig, withUri } from '../../lib/contract/errors.ts';
 import { assertJobName, DEFAULT_JOB_NAME } from '../../lib/contract/names.ts';
 import { assertNotified, type Notified } from '../../lib/contract/notice.ts';
 import { elementAt } from '../../lib/contract/present.ts';
+import { assertSchedule, type Schedule } from '../../lib/contract/schedule.ts';
 import type { Inputs } from '../../lib/contract/values.ts';
 import { Turns } from '../../lib/pipeline/batch/turns.ts';
-import { type Answer, type Fetch, malformed, request } from '../fetch.ts';
+import { type Answer, malformed, request } from '../fetch.ts';
 import { type RecordInputs, toInputs } from '../inputs.ts';
 import { type CallOptions, limited } from '../limit.ts';
-import { headersOf, type Keyed, type TextHeaders, type Traced } from './headers.ts';
+import { hexOf } from './digest.ts';
+import { headersOf, type Keyed, queryOf, type TextHeaders, type Traced } from './headers.ts';
 import { stoppable } from './in-order.ts';
 import { type Prediction, predictionOf } from './predictions.ts';
-import { hexOf } from './redirect.ts';
 import { ServedModel } from './served-model.ts';
 import { instanceJson } from './tensors.ts';
+import { type UploadApi, withinGateway } from './upload.ts';
 
 export interface PredictOptions extends CallOptions, Traced, Keyed {}
 
@@ -37,6 +39,13 @@ export interface EnqueueOptions extends CallOptions, Traced, Keyed {
   readonly notify?: string | undefined;
   /** The token of the task of Step Functions that the record ends, where the target has `stepFunctions`. */
   readonly taskToken?: string | undefined;
+  /**
+   * Seconds from the enqueue, 1 to 1,209,600, after which the record is not run any more: it then fails with `record_expired`.
+   * Default: the job's `queue.recordTtlSeconds`, if it has one; the smaller of the two counts.
+   */
+  readonly expiresAfter?: number | undefined;
+  /** Seconds from the enqueue, 0 to 900, before which the record is not run. Default 0. */
+  readonly delaySeconds?: number | undefined;
   /** Default 60,000. */
   readonly timeoutMs?: number | undefined;
 }
@@ -48,7 +57,7 @@ export interface Enqueued {
   readonly identity: string;
 }
 
-export interface QueueRecord extends Traced, Keyed, Notified {
+export interface QueueRecord extends Traced, Keyed, Notified, Schedule {
   readonly uri: string;
   readonly inputs: RecordInputs;
   readonly identity?: string | undefined;
@@ -70,7 +79,7 @@ export interface PredictRequest {
 }
 
 /** The part of a record that is sent. */
-export interface Message extends Traced, Keyed, Notified {
+export interface Message extends Traced, Keyed, Notified, Schedule {
   readonly uri: string;
   readonly identity: string;
   /** JSON: uri, data and serde. */
@@ -90,12 +99,12 @@ const JSON_TYPE = { 'content-type': 'application/json' };
 
 export abstract class RecordWriter {
   protected readonly job: string;
-  readonly #api: { readonly url: string; readonly send: Fetch } | undefined;
+  readonly #api: UploadApi | undefined;
   readonly #turns = new Turns();
   readonly #served: ServedModel;
 
   /** @throws bad_config */
-  constructor(name: string | undefined, api: { readonly url: string; readonly send: Fetch } | undefined) {
+  constructor(name: string | undefined, api: UploadApi | undefined) {
     this.job = assertJobName(name ?? DEFAULT_JOB_NAME);
     this.#api = api && { ...api, url: api.url.replace(/\/+$/, '') };
     // Calls share what it asks, so that the end of one does not end it.
@@ -117,11 +126,11 @@ export abstract class RecordWriter {
 
   /** Sends a message whose parts were checked. */
   protected async send(
-    { message, identity, notify, taskToken, ...said }: Message,
+    { message, identity, notify, taskToken, expiresAfter, delaySeconds, ...said }: Message,
     signal: AbortSignal,
   ): Promise<void> {
     const headers = { 'idempotency-key': identity, ...headersOf(said) };
-    const query = notify === undefined ? '' : `?notify=${encodeURIComponent(notify)}`;
+    const query = queryOf({ notify, expiresAfter, delaySeconds });
     // In the body, because addresses are logged on the way.
     const body =
       taskToken === undefined ? message : `{"taskToken":${JSON.stringify(taskToken)},${message.slice(1)}`;
@@ -141,6 +150,7 @@ export abstract class RecordWriter {
       if (options.canaryKey !== undefined) assertCanaryKey(options.canaryKey);
       // Over HTTPS the service knows the targets.
       assertNotified(options);
+      assertSchedule(options);
       // Made at once, because a caller may use its arrays again; the turn is taken before a file is read.
       const made = this.toInputs(inputs).then((read) => encodeBinaryMessage(uri, read));
       made.catch(() => undefined);
@@ -262,8 +272,12 @@ export abstract class RecordWriter {
     return { texts: predictions as string[], model: answer.headers.get('model-version') ?? '' };
   }
 
-  #post(path: string, body: string, signal: AbortSignal, headers: TextHeaders): Promise<Answer> {
-    return this.#request(path, { method: 'POST', body, headers: { ...JSON_TYPE, ...headers } }, signal);
+  async #post(path: string, body: string, signal: AbortSignal, headers: TextHeaders): Promise<Answer> {
+    const send = (to: string, text: string, more?: TextHeaders) =>
+      this.#request(to, { method: 'POST', body: text, headers: { ...JSON_TYPE, ...more } }, signal);
+    const api = this.#api;
+    const sent = api && (await withinGateway(body, { api, signal, post: (text) => send('/uploads', text) }));
+    return send(path, sent ?? body, headers);
   }
 
   #request(path: string, init: RequestInit, signal?: AbortSignal, limitMs = Infinity): Promise<Answer> {

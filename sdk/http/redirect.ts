@@ -7,6 +7,7 @@ import { badConfig, ServingError } from '../../lib/contract/errors.ts';
 import type { ObjectDigest } from '../../lib/contract/result.ts';
 import { type Fetch, requestBytes } from '../fetch.ts';
 import { retrying } from '../retries.ts';
+import { hexDigest } from './digest.ts';
 
 /** The limit of one download, of up to 256 MiB. */
 export const DOWNLOAD_MS = 120_000;
@@ -54,14 +55,4 @@ export async function fetchRedirect(
   }
   if ((await hexDigest(answer.bytes)) === sha256) return answer.bytes;
   throw new ServingError('results_unavailable', `${shown} answered with something else than the result`);
-}
-
-async function hexDigest(bytes: Uint8Array): Promise<string> {
-  // Browsers have it on https and on localhost.
-  if (!globalThis.crypto?.subtle) throw badConfig('a large result needs https');
-  return hexOf(new Uint8Array(await crypto.subtle.digest('SHA-256', bytes)));
-}
-
-export function hexOf(bytes: Uint8Array): string {
-  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
 }

@@ -12,11 +12,11 @@ interface Budget {
 }
 
 const BUDGETS: readonly Budget[] = [
-  { folders: ['functions', 'lib'], lines: 44_600 },
-  { folders: ['local'], lines: 11_610 },
-  { folders: ['cli'], lines: 10_930 },
+  { folders: ['functions', 'lib'], lines: 45_050 },
+  { folders: ['local'], lines: 11_730 },
+  { folders: ['cli'], lines: 10_990 },
   { folders: ['infra'], lines: 7_700 },
-  { folders: ['sdk'], lines: 3_600 },
+  { folders: ['sdk'], lines: 3_740 },
   { folders: ['onnx-import', 'release', 'console', 'bench', 'embedded-redis'], lines: 71_600 },
 ];
 

@@ -47,10 +47,19 @@ const ACTIONS: Readonly<Record<string, readonly string[]>> = {
     'sqs:GetQueueAttributes DeadLetterQueue',
     'sqs:ReceiveMessage DeadLetterQueue',
   ],
-  PredictRole: ['s3:GetObject Bucket models/serving_stream/*', 's3:ListBucket Bucket'],
+  PredictRole: [
+    's3:GetObject Bucket models/serving_stream/*',
+    's3:GetObject Bucket payloads/serving_stream/uploads/*',
+    's3:ListBucket Bucket',
+  ],
   PredictionsRole: ['s3:GetObject Bucket results/serving_stream/*'],
   StatusRole: ['s3:GetObject Bucket models/serving_stream/current.json', 's3:ListBucket Bucket'],
-  SubmitRole: ['s3:PutObject Bucket payloads/serving_stream/*', 'sqs:SendMessage Queue'],
+  SubmitRole: [
+    's3:GetObject Bucket payloads/serving_stream/uploads/*',
+    's3:ListBucket Bucket',
+    's3:PutObject Bucket payloads/serving_stream/*',
+    'sqs:SendMessage Queue',
+  ],
 };
 
 /** The tests of a packaged default deployment; `packaged` is asked when they run. */

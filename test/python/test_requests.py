@@ -168,6 +168,31 @@ class Retries(unittest.TestCase):
             client.enqueue("u", {"x": 1})
             self.assertNotIn("canary-key", seen[0].headers)
 
+    def test_the_times_of_a_record_are_in_the_query_and_bad_ones_are_sent_nowhere(self):
+        async def in_asyncio(url):
+            async with AsyncClient(url) as client:
+                await client.enqueue("u", {"x": 1}, expires_after=1_209_600, delay_seconds=0)
+
+        with servers.api(answers(QUEUED)) as (url, seen):
+            client = Client(url, timeout=600)
+            for wrong, text in (({"expires_after": 0}, "expires_after: expected whole seconds from 1 to 1209600, got 0"),
+                                ({"expires_after": "60"}, "expires_after: expected whole seconds"),
+                                ({"expires_after": True}, "expires_after: expected whole seconds"),
+                                ({"delay_seconds": 901}, "delay_seconds: expected whole seconds from 0 to 900, got 901"),
+                                ({"delay_seconds": 1.5}, "delay_seconds: expected whole seconds"),
+                                ({"expires_after": 60, "delay_seconds": 60}, "delay_seconds: with 60 and expires_after 60")):
+                with self.subTest(wrong):
+                    error = error_of(lambda: client.enqueue("u", {"x": 1}, **wrong))
+                    self.assertEqual((error.code, error.uri), ("bad_request", "u"))
+                    self.assertIn(text, error.message)
+            self.assertEqual(seen, [])
+            client.enqueue("u", {"x": 1}, expires_after=60)
+            client.enqueue_many([Record("u", {"x": 1}, notify="shop", expires_after=60, delay_seconds=5)])
+            asyncio.run(in_asyncio(url))
+            self.assertEqual([each.path for each in seen],
+                             ["/predictions?expiresAfter=60", "/predictions?notify=shop&expiresAfter=60&delaySeconds=5",
+                              "/predictions?expiresAfter=1209600&delaySeconds=0"])
+
     def test_a_wait_asks_for_the_whole_seconds_that_are_left_and_20_at_most(self):
         for timeout, seconds in ((60.5, 20), (20.9, 20), (2.9, 2), (0.9, 0)):
             with servers.api(answers(FOUND)) as (url, seen):
@@ -523,6 +548,12 @@ class Sqs(unittest.TestCase):
             Client(sqs=url + self.QUEUE, **self.keys).enqueue("a", {"x": 1}, canary_key="user-1")
             (entry,) = json.loads(seen[0].body)["Entries"]
             self.assertEqual(entry["MessageAttributes"]["canary-key"], {"DataType": "String", "StringValue": "user-1"})
+            self.assertNotIn("DelaySeconds", entry)
+            seen.clear()
+            Client(sqs=url + self.QUEUE, **self.keys).enqueue("a", {"x": 1}, expires_after=901, delay_seconds=900)
+            (entry,) = json.loads(seen[0].body)["Entries"]
+            self.assertEqual(entry["MessageAttributes"]["expiresAfter"]["StringValue"], "901")
+            self.assertEqual(entry["DelaySeconds"], 900)
             seen.clear()
             large = {"x": np.zeros(100_000, np.float32)}
             Client(sqs=url + self.QUEUE, **self.keys).enqueue_many([("a", large), ("b", large), ("c", {"x": 1})])

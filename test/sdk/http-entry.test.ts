@@ -11,7 +11,7 @@ import { SAMPLE, testStack } from '../support/stack.ts';
 import { ROOT } from '../support/start.ts';
 
 // With `unwrap`, for receivers on Workers and Deno.
-const MAX_BYTES = 36 * 1024;
+const MAX_BYTES = 40 * 1024;
 const WEB = {
   AbortController,
   AbortSignal,

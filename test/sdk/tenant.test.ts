@@ -1,4 +1,4 @@
-/** Tenants and canary keys of records in the queue, at an SQS in this process. */
+/** Tenants, canary keys and times of records in the queue, at an SQS in this process. */
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -48,7 +48,7 @@ async function queueOf(t: Hooks) {
   const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const input = new InputQueue({ queueUrl: url, endpoint, region: aws.region });
   t.after(() => input.close());
-  return { input, calls };
+  return { input, calls, figures: () => aws.queueFigures(url) };
 }
 
 test('the canary key of a record is an attribute of its message, and a record without one has none', async (t) => {
@@ -72,6 +72,48 @@ test('the canary key of a record is an attribute of its message, and a record wi
     b: { names: ['identity'], key: undefined, tenant: undefined },
     c: { names: ['canary-key', 'identity'], key: PUNCTUATION, tenant: 'shop' },
   });
+});
+
+test('a record with a delay waits in SQS, its expiresAfter is an attribute, and records without have neither', async (t) => {
+  const { input, calls, figures } = await queueOf(t);
+  await input.enqueue('a', { x: [1] }, { expiresAfter: 1_209_600, delaySeconds: 900 });
+  await input.enqueueMany([
+    { uri: 'b', inputs: { x: [1] }, delaySeconds: 0, expiresAfter: 1 },
+    { uri: 'c', inputs: { x: [1] } },
+  ]);
+  const { waiting, delayed } = figures();
+  assert.deepEqual({ waiting, delayed }, { waiting: 2, delayed: 1 });
+  const expires = calls.flat().map(({ MessageBody, MessageAttributes }) => {
+    const { uri } = JSON.parse(MessageBody) as { uri: string };
+    return [uri, MessageAttributes?.['expiresAfter']?.StringValue] as const;
+  });
+  assert.deepEqual(Object.fromEntries(expires), { a: '1209600', b: '1', c: undefined });
+});
+
+test('a time at which a record cannot run is refused with its uri, and nothing is sent', async () => {
+  const input = new InputQueue({ queueUrl: 'http://127.0.0.1:9/0/q', region: 'local' });
+  for (const [wrong, message] of [
+    [{ delaySeconds: 901 }, /^delaySeconds: expected whole seconds from 0 to 900, got 901/],
+    [{ expiresAfter: 0.5 }, /^expiresAfter: expected whole seconds from 1 to 1209600, got 0\.5/],
+    [{ expiresAfter: 5, delaySeconds: 5 }, /the record would never run/],
+  ] as const)
+    await assert.rejects(input.enqueue('a', { x: [1] }, wrong), { code: 'bad_request', uri: 'a', message });
+  await input.close();
+});
+
+test('over HTTPS the times of a record are in the query, beside its target', async () => {
+  const seen: string[] = [];
+  const input = new InputQueue({
+    frontendUrl: 'https://api.example',
+    auth: 'none',
+    fetch: async (url) => {
+      seen.push(new URL(url).search);
+      return Response.json({});
+    },
+  });
+  await input.enqueue('a', { x: [1] }, { notify: 'shop', expiresAfter: 60, delaySeconds: 5 });
+  await input.enqueue('a', { x: [1] });
+  assert.deepEqual(seen, ['?notify=shop&expiresAfter=60&delaySeconds=5', '']);
 });
 
 test('over HTTPS the canary key is a header of records and predictions', async () => {

@@ -2,7 +2,7 @@
 import { LIMITS } from '../../contract/limits.ts';
 import type { Declaration } from '../../openapi/declaration.ts';
 import { ref } from '../../openapi/inputs.ts';
-import { TARGET } from '../../openapi/json-schema.ts';
+import { DELAY_SECONDS, EXPIRES_AFTER, TARGET } from '../../openapi/json-schema.ts';
 import { keyParameter, parameter } from '../../openapi/operation.ts';
 import { ENQUEUED, FILES } from '../../openapi/records.ts';
 import { IDENTITY } from '../../openapi/schemas.ts';
@@ -33,6 +33,13 @@ export const declaration: Declaration = {
           TARGET,
           'The target of config.yaml that is notified when the records are done, where the body has no place for it.',
         ),
+        parameter(
+          'expiresAfter',
+          'query',
+          EXPIRES_AFTER,
+          'Seconds after which a record that still waits is not run, and fails with `record_expired`.',
+        ),
+        parameter('delaySeconds', 'query', DELAY_SECONDS, 'Seconds before which no record runs.'),
       ],
       body: {
         'application/json': {

@@ -17,18 +17,21 @@ import type { InferenceDeps } from '../open-inference/run.ts';
 import { predictionsAnswer } from '../predictions.ts';
 import { jsonText } from '../response.ts';
 import { runHeaders } from '../run-headers.ts';
+import type { ReadUpload } from '../uploads.ts';
 
 export interface PredictDeps extends InferenceDeps {
   /** Handles `Prefer: respond-async`; without it the preference is ignored, as RFC 7240 allows. */
   readonly accept?: AcceptDeps | undefined;
   readonly filter: Filter | undefined;
+  /** Reads a body that was uploaded; absent where there is no bucket. */
+  readonly uploads?: ReadUpload;
 }
 
 export const handle: Handle<PredictDeps> = async (request, deps, clock) => {
   const stop = deps.observers.start('request');
   if (deps.limiter) await deps.limiter.acquire(clock?.caller);
   if (deps.accept && prefersAsync(request)) return acceptRecords(request, deps.accept);
-  const read = readInstances(request);
+  const read = readInstances(request, deps.uploads);
   const { records, inPlace, headers, isPlain } = read instanceof Promise ? await read : read;
   deps.observers.rowsRead?.(records.length);
   const run = deps.observers.start('run');

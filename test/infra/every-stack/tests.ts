@@ -109,20 +109,26 @@ const STORAGE: readonly Check[] = [
     },
   ],
   [
-    'payloads outlive the dead letters that point to them and large results their pointers, models never expire and broken uploads are removed',
+    'payloads outlive the dead letters that point to them, uploads a day, and large results their pointers, models never expire and broken uploads are removed',
     (template) => {
       const { Rules } = propertiesOf(template, 'Bucket')['LifecycleConfiguration'] as {
         Rules: readonly Properties[];
       };
       const enabled = Rules.filter(({ Status }) => Status === 'Enabled');
       const expiring = enabled.filter(({ ExpirationInDays }) => ExpirationInDays !== undefined);
+      const uploads = expiring
+        .map(({ Prefix }) => String(Prefix))
+        .find((each) => /^payloads\/[\w-]+\/uploads\/$/.test(each));
+      assert.ok(uploads);
       assert.deepEqual(expiring.map(({ Prefix }) => String(Prefix)).sort(), [
         'dead-letters/',
         'payloads/',
+        uploads,
         'results/',
       ]);
       const daysOf = (prefix: string) =>
         Number(expiring.find(({ Prefix }) => Prefix === prefix)?.['ExpirationInDays']);
+      assert.equal(daysOf(uploads), 1);
       const archived = daysOf('dead-letters/');
       assert.ok(daysOf('payloads/') > days(propertiesOf(template, 'DeadLetterQueue')) + archived);
       const [first] = functionsOf(template);

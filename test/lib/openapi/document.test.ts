@@ -11,6 +11,7 @@ import { docsPage } from '../../../lib/openapi/page.ts';
 import { descriptionRoutes } from '../../../local/description/routes.ts';
 import { localDeclarations } from '../../../local/service/declarations.ts';
 import { largeResultsRoute } from '../../../local/service/large-results.ts';
+import { uploadsRoute } from '../../../local/service/uploads.ts';
 import { openServiceParts } from '../../../local/worker/open.ts';
 import { ServiceStatistics } from '../../../local/worker/statistics.ts';
 import { assertOpenApi, schemaChecks } from '../../support/json-schema.ts';
@@ -59,6 +60,7 @@ test('every route of a single machine is declared, those that it alone has too, 
   const own = [
     ...parts.routes,
     largeResultsRoute({} as never, { bucket: 'b', job: 'job' }),
+    uploadsRoute({} as never, { bucket: 'b', job: 'job' }),
     ...descriptionRoutes({ ...FACTS, model, filter: undefined, declarations: [] }),
   ];
   // HEAD answers as GET does.

@@ -14,6 +14,7 @@ import { declaration as ready } from '../ready.ts';
 import { declaration as rerank } from '../rerank.ts';
 import { declaration as results } from '../results.ts';
 import { declaration as status } from '../status.ts';
+import { declaration as uploads } from '../uploads.ts';
 import { declaration as welcome } from '../welcome.ts';
 
 export const DECLARATIONS: readonly Declaration[] = [
@@ -32,4 +33,5 @@ export const DECLARATIONS: readonly Declaration[] = [
   ping,
   metrics,
   rerank,
+  uploads,
 ];

@@ -3,6 +3,7 @@ import { handle as cancel } from '../cancel.ts';
 import { handle as enqueue } from '../enqueue.ts';
 import { handle as results } from '../results.ts';
 import { handle as status } from '../status.ts';
+import { handle as uploads } from '../uploads.ts';
 
 export const HANDLES = {
   'POST /predictions': enqueue,
@@ -12,4 +13,5 @@ export const HANDLES = {
   'DELETE /predictions/{uri+}': results,
   'GET /status': status,
   'POST /cancel': cancel,
+  'POST /uploads': uploads,
 };
