@@ -1,5 +1,5 @@
 /**
- * The prices for cost estimates, in US dollars for us-east-1, as in docs/explanation/scaling.md (a test compares the two).
+ * The prices for cost estimates, in US dollars for us-east-1, as in docs/explanation/costs.md (a test compares the two).
  * They were written down from memory in November 2026 and not checked against a bill.
  */
 

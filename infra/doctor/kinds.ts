@@ -1,5 +1,5 @@
 /**
- * What follows from the kind of Redis: the table of docs/how-to/deploy.md (written by `npm run docs`) and a line of doctor. Prices
+ * What follows from the kind of Redis: the table of docs/how-to/choose-a-redis.md (written by `npm run docs`) and a line of doctor. Prices
  * and capacities are calculated here for the defaults of dev and prod, and for one GB.
  */
 import type { JobConfig } from '../../lib/config/job.ts';
