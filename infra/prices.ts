@@ -23,6 +23,20 @@ export const PRICES = {
   millionECPUs: 0.0023,
 } as const;
 
+/** By use, beside requests and time. */
+export const USE_PRICES = {
+  logsPerGB: 0.5,
+  /** By metric that was written, and month. */
+  metric: 0.3,
+  tracesPerMillion: 5,
+  /** ElastiCache Serverless for Valkey: what is stored, the first 0.1 GB in any case. */
+  serverlessCacheGBHour: 0.084,
+  /** DynamoDB on demand: a write of 1 KB, a read of 4 KB, a GB for a month. */
+  tableWritesPerMillion: 0.625,
+  tableReadsPerMillion: 0.125,
+  tableGBMonth: 0.25,
+} as const;
+
 /** Billed as one request. */
 export const API_UNIT_BYTES = 512 * 1024;
 export const QUEUE_UNIT_BYTES = 64 * 1024;

@@ -14,7 +14,7 @@ interface Budget {
 const BUDGETS: readonly Budget[] = [
   { folders: ['functions', 'lib'], lines: 44_600 },
   { folders: ['local'], lines: 11_610 },
-  { folders: ['cli'], lines: 10_830 },
+  { folders: ['cli'], lines: 11_580 },
   { folders: ['infra'], lines: 7_700 },
   { folders: ['sdk'], lines: 3_600 },
   { folders: ['onnx-import', 'release', 'console', 'bench', 'embedded-redis'], lines: 71_470 },

@@ -13,6 +13,7 @@ import { errorsTable } from './errors.ts';
 import { limitsTable, OTHERS, otherLimitsTable } from './limits.ts';
 import { indexOf, llmsFullText, llmsText } from './llms.ts';
 import { operationsTable } from './operations.ts';
+import { billionText, storesTable } from './plans.ts';
 import { declarationsModule, handlesModule } from './routes.ts';
 import { jobLimitsTable, oldKeysTable, presetsTable, settingsTable, variablesTable } from './settings.ts';
 import { table } from './table.ts';
@@ -24,6 +25,8 @@ const END = '<!-- end of generated text -->';
 
 /** The pages with their blocks. */
 export const PAGES: Readonly<Record<string, () => Promise<Blocks>>> = {
+  'docs/explanation/a-billion-a-day.md': async () => ({ billion: await billionText() }),
+  'docs/explanation/stores.md': async () => ({ stores: storesTable() }),
   'docs/how-to/choose-a-redis.md': async () => ({ 'kinds of Redis': kindsTable() }),
   'docs/reference/cli.md': async () => ({
     ...(await helpTexts()),
