@@ -18,7 +18,11 @@ export async function renderDocs(): Promise<Readonly<Record<string, string>>> {
   const report: Report = JSON.parse(await read('bench/results/run.json'));
   const notices: Report = JSON.parse(await read('bench/results/notify.json'));
   const growth: Record<string, CurveRun> = JSON.parse(await read('bench/results/growth.json'));
-  const [performancePage, scalingPage] = [`${PAGES}/performance.md`, `${PAGES}/scaling.md`];
+  const [performancePage, scalingPage, costsPage] = [
+    `${PAGES}/performance.md`,
+    `${PAGES}/scaling.md`,
+    `${PAGES}/costs.md`,
+  ];
   return {
     [`${PAGES}/cold-start.svg`]: coldPicture(report.lines),
     [`${PAGES}/throughput.svg`]: throughputPicture(report.lines),
@@ -27,9 +31,9 @@ export async function renderDocs(): Promise<Readonly<Record<string, string>>> {
       'bench:lambda': lambdaText(report.lines),
       'bench:targets': targetsText(report.lines, true),
       'bench:peers': peersText(report.lines),
-      'bench:notify': noticesText(notices),
     }),
     [scalingPage]: withBlocks(await read(scalingPage), { 'bench:growth': growthText(Object.values(growth)) }),
+    [costsPage]: withBlocks(await read(costsPage), { 'bench:notify': noticesText(notices) }),
   };
 }
 

@@ -45,6 +45,10 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
   ),
   model: entry('convert a model to ONNX; upload, list, roll back versions', () => import('./model/model.ts')),
   tune: entry('measure a model: speed, memory and cost by setting', () => import('./tune/tune.ts')),
+  plan: entry(
+    'say what a rate costs a month, and which limit it meets first',
+    () => import('./plan/plan.ts'),
+  ),
   doctor: entry('look for pitfalls before a deployment to AWS', () => import('./commands/doctor.ts')),
   'deployer-policy': entry(
     'print the rights that a deployment needs, as a policy of IAM',

@@ -1,5 +1,5 @@
 /**
- * The prices for cost estimates, in US dollars for us-east-1, as in docs/explanation/scaling.md (a test compares the two).
+ * The prices for cost estimates, in US dollars for us-east-1, as in docs/explanation/costs.md (a test compares the two).
  * They were written down from memory in November 2026 and not checked against a bill.
  */
 
@@ -21,6 +21,20 @@ export const PRICES = {
   s3GetsPerMillion: 0.4,
   /** ElastiCache Serverless for Valkey: a million of its units of work. */
   millionECPUs: 0.0023,
+} as const;
+
+/** By use, beside requests and time. */
+export const USE_PRICES = {
+  logsPerGB: 0.5,
+  /** By metric that was written, and month. */
+  metric: 0.3,
+  tracesPerMillion: 5,
+  /** ElastiCache Serverless for Valkey: what is stored, the first 0.1 GB in any case. */
+  serverlessCacheGBHour: 0.084,
+  /** DynamoDB on demand: a write of 1 KB, a read of 4 KB, a GB for a month. */
+  tableWritesPerMillion: 0.625,
+  tableReadsPerMillion: 0.125,
+  tableGBMonth: 0.25,
 } as const;
 
 /** Billed as one request. */

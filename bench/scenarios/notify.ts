@@ -16,7 +16,7 @@ import { JOB } from '../served.ts';
 const BUCKET = 'notices';
 const CHUNKS = [1, 10, 32];
 const REPEAT_MS = 600;
-/** Example prices of docs/explanation/scaling.md, in dollars for a million. */
+/** Example prices of docs/explanation/costs.md, in dollars for a million. */
 const PRICE = { put: 5, get: 0.4, sqs: 0.4, lambda: 0.2 };
 /** Events of S3 that one call of the notifier takes. */
 const EVENTS_PER_CALL = 10;

@@ -15,9 +15,9 @@ export const RECORD = {
 } as const;
 
 /** ElastiCache keeps a quarter of a node for itself. */
-const NODE_SHARE = 0.75;
+export const NODE_SHARE = 0.75;
 /** Records are refused from here on (lib/redis/room.ts). */
-const PUBLIC_SHARE = 0.9;
+export const PUBLIC_SHARE = 0.9;
 const DAY_SECONDS = 86_400;
 const LEAST_NEWEST_SECONDS = 5 * DAY_SECONDS;
 /** Memory of a function in serverless.yml that reads results. */

@@ -1,5 +1,5 @@
 /**
- * What follows from the kind of Redis: the table of docs/how-to/deploy.md (written by `npm run docs`) and a line of doctor. Prices
+ * What follows from the kind of Redis: the table of docs/how-to/choose-a-redis.md (written by `npm run docs`) and a line of doctor. Prices
  * and capacities are calculated here for the defaults of dev and prod, and for one GB.
  */
 import type { JobConfig } from '../../lib/config/job.ts';
@@ -65,7 +65,7 @@ const REDIS_KINDS: Readonly<Record<RedisKind, Facts>> = {
 
 const HOURS = 730;
 /** Announcing, saving and reading a record: three scripts and a read of some commands each, none over 1 KB. A guess. */
-const ECPUS_OF_RECORD = 8;
+export const ECPUS_OF_RECORD = 8;
 /** As serverless.yml has them. */
 const NODES = {
   dev: { type: 'cache.t4g.micro', count: 1 },

@@ -14,7 +14,7 @@ interface Budget {
 const BUDGETS: readonly Budget[] = [
   { folders: ['functions', 'lib'], lines: 45_050 },
   { folders: ['local'], lines: 11_730 },
-  { folders: ['cli'], lines: 10_990 },
+  { folders: ['cli'], lines: 11_740 },
   { folders: ['infra'], lines: 7_700 },
   { folders: ['sdk'], lines: 3_740 },
   { folders: ['onnx-import', 'release', 'console', 'bench', 'embedded-redis'], lines: 71_600 },

@@ -34,6 +34,7 @@ const NAMES = [
   'openapi',
   'model',
   'tune',
+  'plan',
   'doctor',
   'deployer-policy',
   'dlq',

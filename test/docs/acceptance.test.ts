@@ -9,7 +9,7 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const SENTENCES = 28;
 
 test('every sentence of what must hold of workers names a test, by its file and its title', async () => {
-  const document = await readFile(join(ROOT, 'docs/explanation/reliability.md'), 'utf8');
+  const document = await readFile(join(ROOT, 'docs/explanation/reliability-tests.md'), 'utf8');
   const [, section = ''] = document.split('\n## What must hold of workers\n');
   const rows = [...(section.split('\n## ')[0] as string).matchAll(/^\| (\d+) \| .+? \| (.+) \|$/gm)];
   assert.deepEqual(

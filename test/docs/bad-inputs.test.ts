@@ -1,4 +1,4 @@
-/** docs/explanation/reliability.md counts the cases that run. */
+/** docs/explanation/bad-input.md counts the cases that run. */
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { test } from 'node:test';
@@ -45,8 +45,8 @@ test('there are at least 400 cases, each of another name within its group', () =
   assert.ok(sum >= 400, `${sum} cases`);
 });
 
-test('docs/explanation/reliability.md counts the cases that run', async () => {
-  const text = await docs('explanation/reliability.md');
+test('docs/explanation/bad-input.md counts the cases that run', async () => {
+  const text = await docs('explanation/bad-input.md');
   for (const [group, { length }] of Object.entries(GROUPS)) {
     assert.ok(text.includes(`| ${group} | ${length} |`), `| ${group} | ${length} |`);
   }

@@ -5,6 +5,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { indexOf, wordsOf } from '../../docs/reference/generate/llms.ts';
 import { InputQueue, OutputQueue } from '../../sdk/index.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
@@ -33,6 +34,7 @@ const OUTSIDE = [
 ];
 /** By what a reader wants: to learn, to do, to look up, to understand. */
 const FOLDERS = ['tutorial', 'how-to', 'reference', 'explanation'];
+const MOST_WORDS = 2_500;
 
 const documents = new Map<string, string>();
 
@@ -132,6 +134,27 @@ test('every page of docs is in one of the four folders, and links lead to it fro
       `${page}: expected a folder of ${FOLDERS.join(', ')}`,
     );
   }
+});
+
+test('a page of docs has at most 2,500 words, or is a reference that begins with an index', () => {
+  for (const [path, text] of documents) {
+    if (!path.startsWith('docs/') || wordsOf(text) <= MOST_WORDS) continue;
+    assert.match(path, /^docs\/reference\//, `${path}: ${wordsOf(text)} words`);
+    const [beginning = ''] = text.split('\n## ');
+    assert.ok(beginning.includes(indexOf(text)), `${path}: no index before its first section`);
+  }
+});
+
+test('words are counted outside of code and of the targets of links', () => {
+  assert.equal(wordsOf('# A title\n\nSee [the page](a/long/target.md) | now.\n```sh\nnpm run it\n```\n'), 6);
+});
+
+test('what docs/explanation/when-not-to-use.md says was measured is in docs/explanation/performance.md', () => {
+  const measured = section('docs/explanation/when-not-to-use.md', 'What was measured');
+  const numbers = [...measured.matchAll(/[\d,.]+ ms(?= here| there| and| after|:)|\b\d+,\d{3}\b/g)];
+  assert.ok(numbers.length >= 8, String(numbers));
+  for (const [number] of numbers)
+    assert.ok(documents.get('docs/explanation/performance.md')?.includes(number), number);
 });
 
 test('every page of docs that a source file names is there', async () => {

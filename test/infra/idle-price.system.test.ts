@@ -62,7 +62,7 @@ describe('a packaged stack', () => {
     priceOf(name).parts.find((part) => part.what === what)?.dollars;
   const document = (path: string) => readFile(new URL(`../../${path}`, import.meta.url), 'utf8');
 
-  test('costs idle what README, tutorial and docs/explanation/scaling.md say', async () => {
+  test('costs idle what README, tutorial and docs/explanation/costs.md say', async () => {
     const [dev, prod] = [priceOf('dev').dollars, priceOf('prod').dollars].map((sum) => sum?.toFixed(2));
     const [own, serverless] = [priceOf('url').dollars, priceOf('serverless').dollars].map((sum) =>
       sum?.toFixed(2),
@@ -74,10 +74,10 @@ describe('a packaged stack', () => {
       ),
     );
     assert.match(await document('docs/tutorial/first-model.md'), new RegExp(`costs ${dev} dollars a month`));
-    const scaling = await document('docs/explanation/scaling.md');
+    const costs = await document('docs/explanation/costs.md');
     const row = (head: string) =>
       new RegExp(`^\\| ${head} \\| (\\S+) \\| (\\S+) \\|`, 'm')
-        .exec(scaling)
+        .exec(costs)
         ?.slice(1)
         .map((cell) => Number(cell.replaceAll('*', '')));
     assert.deepEqual(row('\\*\\*together\\*\\*'), [Number(dev), Number(prod)]);
@@ -88,11 +88,11 @@ describe('a packaged stack', () => {
       others.reduce((sum, part) => sum + part, 0),
     ]);
     assert.match(
-      scaling,
+      costs,
       new RegExp(`\`respondAsync=on\` adds ${partOf('all', 'interface endpoints')?.toFixed(2)}`),
     );
     assert.match(
-      scaling,
+      costs,
       new RegExp(`\`provisioned=1\` would be ${partOf('all', 'warm environments')} a month`),
     );
   });

@@ -168,7 +168,7 @@ export function monitoringTests(template: () => Template, service: string): void
     }
   });
 
-  test('as many metrics are watched as docs/explanation/scaling.md says are billed: 30, and 4 for each node of Redis', () => {
+  test('as many metrics are watched as docs/explanation/costs.md says are billed: 30, and 4 for each node of Redis', () => {
     const nodes = Number(propertiesOf(template(), 'Redis')['NumCacheClusters']);
     assert.equal(alarms().flatMap(([, alarm]) => metricsOf(alarm)).length, 30 + 4 * nodes);
   });

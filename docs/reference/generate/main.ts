@@ -11,7 +11,9 @@ import { supported, supportedOpsText } from '../../../onnx-import/index.ts';
 import { defaultsModule } from './defaults.ts';
 import { errorsTable } from './errors.ts';
 import { limitsTable, OTHERS, otherLimitsTable } from './limits.ts';
+import { indexOf, llmsFullText, llmsText } from './llms.ts';
 import { operationsTable } from './operations.ts';
+import { billionText, storesTable } from './plans.ts';
 import { declarationsModule, handlesModule } from './routes.ts';
 import { jobLimitsTable, oldKeysTable, presetsTable, settingsTable, variablesTable } from './settings.ts';
 import { table } from './table.ts';
@@ -23,9 +25,17 @@ const END = '<!-- end of generated text -->';
 
 /** The pages with their blocks. */
 export const PAGES: Readonly<Record<string, () => Promise<Blocks>>> = {
-  'docs/how-to/deploy.md': async () => ({ 'kinds of Redis': kindsTable() }),
-  'docs/reference/cli.md': helpTexts,
+  'docs/explanation/a-billion-a-day.md': async () => ({ billion: await billionText() }),
+  'docs/explanation/stores.md': async () => ({ stores: storesTable() }),
+  'docs/how-to/choose-a-redis.md': async () => ({ 'kinds of Redis': kindsTable() }),
+  'docs/reference/cli.md': async () => ({
+    ...(await helpTexts()),
+    ...(await indexOfPage('docs/reference/cli.md')),
+  }),
+  'docs/how-to/doctor.md': () => indexOfPage('docs/how-to/doctor.md'),
+  'docs/how-to/runbook.md': () => indexOfPage('docs/how-to/runbook.md'),
   'docs/reference/config.md': async () => ({
+    ...(await indexOfPage('docs/reference/config.md')),
     settings: settingsTable(),
     presets: presetsTable(),
     variables: variablesTable(await sourceOf('lib/config/environment.ts')),
@@ -37,7 +47,10 @@ export const PAGES: Readonly<Record<string, () => Promise<Blocks>>> = {
     limits: limitsTable(await sourceOf('lib/contract/limits.ts')),
     'other limits': otherLimitsTable(await Promise.all(OTHERS.map(sourceOf))),
   }),
-  'docs/reference/http.md': async () => ({ operations: await operationsTable() }),
+  'docs/reference/http.md': async () => ({
+    operations: await operationsTable(),
+    ...(await indexOfPage('docs/reference/http.md')),
+  }),
   'docs/reference/worker-commands.md': wkrHelpTexts,
   'docs/reference/operators.md': async () => ({ operators: supportedOpsText(await supported()) }),
 };
@@ -49,7 +62,14 @@ export const MODULES: Readonly<Record<string, () => string | Promise<string>>> =
   'lib/http/routes/lists/predict.ts': () => handlesModule('predict'),
   'lib/http/routes/lists/predictions.ts': () => handlesModule('predictions'),
   'lib/http/routes/lists/status.ts': () => handlesModule('status'),
+  // Last, because they hold what is written into the pages.
+  'docs/llms.txt': llmsText,
+  'docs/llms-full.txt': llmsFullText,
 };
+
+async function indexOfPage(path: string): Promise<Blocks> {
+  return { index: indexOf(await sourceOf(path)) };
+}
 
 function kindsTable(): string {
   const [heads = [], ...rows] = redisKindsTable(DEFAULT_JOB);
@@ -96,8 +116,8 @@ function sourceOf(path: string): Promise<string> {
 }
 
 if (import.meta.main) {
-  for (const [path, text] of Object.entries(MODULES)) await writeFile(fileOf(path), await text());
   for (const [path, blocks] of Object.entries(PAGES)) {
     await writeFile(fileOf(path), withBlocks(await sourceOf(path), await blocks()));
   }
+  for (const [path, text] of Object.entries(MODULES)) await writeFile(fileOf(path), await text());
 }

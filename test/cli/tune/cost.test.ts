@@ -21,8 +21,8 @@ import { measuredAt } from './support.ts';
 const near = (actual: number, expected: number) =>
   assert.ok(Math.abs(actual - expected) < 1e-6 * Math.max(1, expected), `${actual} is not ${expected}`);
 
-test('the prices are those of docs/explanation/scaling.md', async () => {
-  const costs = await readFile(join(ROOT, 'docs/explanation/scaling.md'), 'utf8');
+test('the prices are those of docs/explanation/costs.md', async () => {
+  const costs = await readFile(join(ROOT, 'docs/explanation/costs.md'), 'utf8');
   const price = (pattern: RegExp) => Number(pattern.exec(costs)?.[1]);
   assert.equal(PRICES.perGBSecond.x86_64, price(/^\| Lambda, time .*\| ([\d.]+) per GB-second; arm64/m));
   assert.equal(PRICES.perGBSecond.arm64, price(/^\| Lambda, time .* arm64 ([\d.]+) \|$/m));
@@ -34,8 +34,8 @@ test('the prices are those of docs/explanation/scaling.md', async () => {
   assert.ok(costs.includes(PRICES.region));
 });
 
-test('the GB-seconds of the examples in docs/explanation/scaling.md come out of the same formula', async () => {
-  const costs = await readFile(join(ROOT, 'docs/explanation/scaling.md'), 'utf8');
+test('the GB-seconds of the examples in docs/explanation/costs.md come out of the same formula', async () => {
+  const costs = await readFile(join(ROOT, 'docs/explanation/costs.md'), 'utf8');
   const examples = [...costs.matchAll(/([\d.,]+( M)?) × ([\d.]+) ms × m = ([\d,]+) GB-s: ([\d.]+)/g)];
   assert.equal(examples.length, 2);
   for (const [, count = '', million, ms, told = '', dollars] of examples) {

@@ -1,7 +1,7 @@
 /**
  * Stacks live their whole lives in an emulated AWS account (moto): deploy, info, publish, an update with changed parameters and
  * remove, by osls itself. In between their functions run as on Lambda, for clients that know the name of the stack alone.
- * What an account alone can show stands in docs/how-to/deploy.md.
+ * What an account alone can show stands in docs/explanation/tested-on-aws.md.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
