@@ -8,7 +8,7 @@ import { diffVersions } from '../../../release/diff/diff.ts';
 import { onnxModel } from '../../support/onnx.ts';
 import { temporaryFolder } from '../../support/runner.ts';
 
-test('the memory of a model with four times the weights is told as a ratio, and that of small ones is not', async (t) => {
+test('the memory of a model with four times the weights is a ratio in the report, and that of small ones is not', async (t) => {
   const folder = await temporaryFolder(t);
   const side = async (size: number) => {
     const data = Float32Array.from({ length: size * size }, (_, i) => Math.sin(i));
