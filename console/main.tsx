@@ -1,11 +1,12 @@
 /** The page: who is there, and its four views. */
 import { render } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
+import { type Address, addressIn } from './address.ts';
 import type { ModelFacts } from './api.ts';
 import { takeToken, token } from './client.ts';
 import { LiveView } from './live/view.tsx';
 import { ModelView } from './model.tsx';
-import { RecordsView } from './stored/records.tsx';
+import { linkedRecord, RecordsView } from './stored/records.tsx';
 import { ReplayCard } from './stored/replay.tsx';
 import { VersionsView } from './stored/versions.tsx';
 import { type Asked, Loaded, Problem, useAsked } from './ui.tsx';
@@ -13,16 +14,16 @@ import { type Asked, Loaded, Problem, useAsked } from './ui.tsx';
 const VIEWS = { model: 'Model', live: 'Live', records: 'Records', versions: 'Versions' } as const;
 type View = keyof typeof VIEWS;
 
-function viewOf(hash: string): View {
-  const name = hash.slice(1);
-  return Object.hasOwn(VIEWS, name) ? (name as View) : 'model';
+function viewOf({ view }: Address): View {
+  return Object.hasOwn(VIEWS, view) ? (view as View) : 'model';
 }
 
 function Page() {
-  const [view, setView] = useState(viewOf(location.hash));
+  const [address, setAddress] = useState(() => addressIn(location.hash));
+  const view = viewOf(address);
   const model = useAsked<ModelFacts>('model');
   useEffect(() => {
-    const follow = () => setView(viewOf(location.hash));
+    const follow = () => setAddress(addressIn(location.hash));
     addEventListener('hashchange', follow);
     return () => removeEventListener('hashchange', follow);
   }, []);
@@ -39,16 +40,22 @@ function Page() {
         {isLocked ? (
           <TokenForm wasWrong={token.get() !== ''} onToken={model.again} />
         ) : (
-          <Shown view={view} model={model} />
+          <Shown view={view} chosen={address.chosen} model={model} />
         )}
       </main>
     </>
   );
 }
 
-function Shown({ view, model }: { view: View; model: Asked<ModelFacts> }) {
+interface ShownOptions {
+  readonly view: View;
+  readonly chosen: URLSearchParams;
+  readonly model: Asked<ModelFacts>;
+}
+
+function Shown({ view, chosen, model }: ShownOptions) {
   if (view === 'live') return <LiveView />;
-  if (view === 'records') return <RecordsView />;
+  if (view === 'records') return <RecordsView linked={linkedRecord(chosen)} />;
   if (view === 'versions')
     return (
       <div class="stack">
@@ -56,7 +63,9 @@ function Shown({ view, model }: { view: View; model: Asked<ModelFacts> }) {
         <ReplayCard />
       </div>
     );
-  return <Loaded asked={model}>{(facts) => <ModelView facts={facts} />}</Loaded>;
+  return (
+    <Loaded asked={model}>{(facts) => <ModelView facts={facts} filled={chosen.get('form') ?? ''} />}</Loaded>
+  );
 }
 
 function Head({

@@ -5,7 +5,8 @@ import { TryModel } from './try/form.tsx';
 import { TryWorker } from './try/worker.tsx';
 import { batchingText, Card, Help, Missing, shapeText, sizeText, Words } from './ui.tsx';
 
-export function ModelView({ facts }: { facts: ModelFacts }) {
+/** @param filled values of the form, from a link; '' for none */
+export function ModelView({ facts, filled }: { facts: ModelFacts; filled: string }) {
   const { inputs, outputs } = facts;
   const canTry = !isUnavailable(inputs) && !isUnavailable(outputs);
   return (
@@ -13,8 +14,14 @@ export function ModelView({ facts }: { facts: ModelFacts }) {
       {facts.kind === 'worker' ? (
         <TryWorker caller={facts.caller} />
       ) : canTry ? (
-        // Another version may have other inputs.
-        <TryModel key={facts.version} inputs={inputs} outputs={outputs} caller={facts.caller} />
+        // Another version may have other inputs, and another link other values.
+        <TryModel
+          key={`${facts.version} ${filled}`}
+          inputs={inputs}
+          outputs={outputs}
+          caller={facts.caller}
+          filled={filled}
+        />
       ) : (
         <Card title="Try it">
           <Missing why={isUnavailable(inputs) ? inputs.unavailable : 'The outputs are not known.'} />

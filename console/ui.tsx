@@ -137,10 +137,16 @@ export function Card({ title, aside, children, class: name = '' }: CardOptions) 
   );
 }
 
-export function CopyButton({ text, what }: { text: string; what: string }) {
-  const [said, setSaid] = useState('Copy');
+interface CopyOptions {
+  readonly text: string;
+  readonly what: string;
+  readonly label?: string;
+}
+
+export function CopyButton({ text, what, label = 'Copy' }: CopyOptions) {
+  const [said, setSaid] = useState(label);
   useEffect(() => {
-    const timer = setTimeout(() => setSaid('Copy'), 2_000);
+    const timer = setTimeout(() => setSaid(label), 2_000);
     return () => clearTimeout(timer);
   }, [said]);
   const copy = () =>

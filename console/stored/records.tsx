@@ -1,16 +1,31 @@
 /** The dead letters, which need attention, and below them the last records of the queue. */
-import { useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
+import { linkTo } from '../address.ts';
 import type { RecentRecords, RecordFacts } from '../api.ts';
 import { errorText, resultOf } from '../client.ts';
 import { clipped, indented } from '../try/answer.ts';
-import { Card, Empty, Loaded, Problem, timeText, useAsked } from '../ui.tsx';
+import { Card, CopyButton, Empty, Loaded, Problem, timeText, useAsked } from '../ui.tsx';
+import { csvOf } from './csv.ts';
 import { DeadLettersCard } from './dead-letters.tsx';
 import { NoticesCard } from './notices.tsx';
 
-export function RecordsView() {
+/** A record that a link names. */
+interface Linked {
+  readonly uri: string;
+  readonly identity: string;
+}
+
+/** @param chosen of the address of the page */
+export function linkedRecord(chosen: URLSearchParams): Linked | undefined {
+  const [uri, identity] = [chosen.get('uri'), chosen.get('identity')];
+  return uri && identity ? { uri, identity } : undefined;
+}
+
+export function RecordsView({ linked }: { linked: Linked | undefined }) {
   const records = useAsked<RecentRecords>('records');
   return (
     <div class="stack">
+      {linked && <LinkedCard key={`${linked.uri} ${linked.identity}`} {...linked} />}
       <DeadLettersCard onReplayed={records.again} />
       <NoticesCard />
       <Card title="Recent records" aside={<span class="quiet">of the queue, newest first</span>}>
@@ -37,6 +52,7 @@ function Records({ records }: { records: readonly RecordFacts[] }) {
         <span>Find a record by its uri or error code</span>
         <input type="search" value={sought} onInput={(event) => setSought(event.currentTarget.value)} />
       </label>
+      <SaveButton records={found} />
       <ul class="rows">
         {found.map((record) => (
           <RecordRow key={`${record.identity} ${record.finishedAt}`} record={record} />
@@ -49,14 +65,8 @@ function Records({ records }: { records: readonly RecordFacts[] }) {
 
 function RecordRow({ record }: { record: RecordFacts }) {
   const { uri, status, finishedAt, model, result, error, code, identity } = record;
-  const [full, setFull] = useState<{ text?: string; error?: string }>();
-  const load = async () => {
-    try {
-      setFull({ text: indented(await resultOf(uri, identity)) });
-    } catch (failure) {
-      setFull({ error: errorText(failure) });
-    }
-  };
+  const { full, load } = useResult(record);
+  const link = linkTo('records', { uri, identity });
   return (
     <li>
       <details
@@ -78,11 +88,68 @@ function RecordRow({ record }: { record: RecordFacts }) {
               By version <code>{model}</code>, identity <code>{identity}</code>
             </p>
           )}
-          {full === undefined && <p class="quiet">Loading…</p>}
-          {full?.error !== undefined && <Problem text={full.error} />}
-          {full?.text !== undefined && <pre tabIndex={0}>{clipped(full.text)}</pre>}
+          <FullResult full={full} />
+          {link !== undefined && <CopyButton text={link} what="a link to this record" label="Copy link" />}
         </div>
       </details>
     </li>
+  );
+}
+
+/** The record of a link, which may be older than those that are listed. */
+function LinkedCard({ uri, identity }: Linked) {
+  const { full, load } = useResult({ uri, identity });
+  useEffect(() => void load(), []);
+  return (
+    <Card title="The record of the link" aside={<a href="#records">Close</a>}>
+      <p>
+        <code>{uri}</code>, identity <code>{identity}</code>
+      </p>
+      <FullResult full={full} />
+    </Card>
+  );
+}
+
+interface Full {
+  readonly text?: string;
+  readonly error?: string;
+}
+
+function useResult({ uri, identity }: Linked) {
+  const [full, setFull] = useState<Full>();
+  const load = async () => {
+    try {
+      setFull({ text: indented(await resultOf(uri, identity)) });
+    } catch (failure) {
+      setFull({ error: errorText(failure) });
+    }
+  };
+  return { full, load };
+}
+
+function FullResult({ full }: { full: Full | undefined }) {
+  return (
+    <>
+      {full === undefined && <p class="quiet">Loading…</p>}
+      {full?.error !== undefined && <Problem text={full.error} />}
+      {full?.text !== undefined && <pre tabIndex={0}>{clipped(full.text)}</pre>}
+    </>
+  );
+}
+
+function SaveButton({ records }: { records: readonly RecordFacts[] }) {
+  const save = () => {
+    const address = URL.createObjectURL(new Blob([csvOf(records)], { type: 'text/csv' }));
+    const link = document.createElement('a');
+    link.href = address;
+    link.download = 'records.csv';
+    link.click();
+    // The browser has opened it by then.
+    setTimeout(() => URL.revokeObjectURL(address), 60_000);
+  };
+  return (
+    <button type="button" class="small" onClick={save} disabled={records.length === 0}>
+      Save as CSV
+    </button>
   );
 }

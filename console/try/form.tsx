@@ -2,12 +2,13 @@
 import { useRef, useState } from 'preact/hooks';
 import type { Caller, Example, PortFacts } from '../api.ts';
 import { type Answered, ask as askService, errorText, isUnavailable, post } from '../client.ts';
-import { Card, Choice, Problem } from '../ui.tsx';
+import { Card, Choice, CopyButton, Problem } from '../ui.tsx';
 import { type Shown, shownAnswer } from './answer.ts';
 import { type Language, predictLines } from './code.ts';
 import { drawnPicture } from './drawing.tsx';
 import { exampleValues } from './example.ts';
 import { InputField } from './field.tsx';
+import { linkedValues, linkOf } from './link.ts';
 import { bodyOf, exampleOf, type Field, fieldsOf, type Given, type Values } from './request.ts';
 import { AnswerView, CodeLines } from './shown.tsx';
 
@@ -15,6 +16,8 @@ interface TryOptions {
   readonly inputs: readonly PortFacts[];
   readonly outputs: readonly PortFacts[];
   readonly caller: Caller;
+  /** Values from a link; '' for none. */
+  readonly filled: string;
 }
 
 const WAYS = ['Form', 'JSON'] as const;
@@ -69,9 +72,12 @@ async function filledExample(inputs: readonly PortFacts[]) {
   return { body: example.body, found: exampleValues(example, inputs, drawnPicture) };
 }
 
-export function TryModel({ inputs, outputs, caller }: TryOptions) {
+export function TryModel({ inputs, outputs, caller, filled: linked }: TryOptions) {
   const [way, setWay] = useState<(typeof WAYS)[number]>('Form');
-  const [values, setValues] = useState<Values>(() => firstValues(inputs));
+  const [values, setValues] = useState<Values>(() => ({
+    ...firstValues(inputs),
+    ...linkedValues(linked, inputs),
+  }));
   const [json, setJson] = useState<string>();
   const { ask, busy, result, error } = useAnswer(outputs);
   const filled = tried(() => fieldsOf(inputs, values));
@@ -105,18 +111,15 @@ export function TryModel({ inputs, outputs, caller }: TryOptions) {
         }}
       >
         {way === 'Form' ? (
-          inputs.map((input) => (
-            <InputField
-              key={input.name}
-              input={input}
-              given={Object.hasOwn(values, input.name) ? values[input.name] : undefined}
-              onGive={(given, runsNow) => give(input.name, given, runsNow)}
-            />
-          ))
+          <Fields inputs={inputs} values={values} onGive={give} />
         ) : (
           <BodyField body={body ?? ''} onBody={setJson} />
         )}
-        <Buttons busy={busy} onExample={() => void fill()} />
+        <Buttons
+          busy={busy}
+          onExample={() => void fill()}
+          link={way === 'Form' ? linkOf(values) : undefined}
+        />
       </form>
       {error !== undefined && <Problem text={error} />}
       <div aria-live="polite">{result && <AnswerView {...result} />}</div>
@@ -130,7 +133,35 @@ export function TryModel({ inputs, outputs, caller }: TryOptions) {
   );
 }
 
-function Buttons({ busy, onExample }: { busy: boolean; onExample: () => void }) {
+interface FieldsOptions {
+  readonly inputs: readonly PortFacts[];
+  readonly values: Values;
+  readonly onGive: (name: string, given: Given, runsNow?: boolean) => void;
+}
+
+function Fields({ inputs, values, onGive }: FieldsOptions) {
+  return (
+    <>
+      {inputs.map((input) => (
+        <InputField
+          key={input.name}
+          input={input}
+          given={Object.hasOwn(values, input.name) ? values[input.name] : undefined}
+          onGive={(given, runsNow) => onGive(input.name, given, runsNow)}
+        />
+      ))}
+    </>
+  );
+}
+
+interface ButtonsOptions {
+  readonly busy: boolean;
+  readonly onExample: () => void;
+  /** Undefined where no link can hold what is filled in. */
+  readonly link: string | undefined;
+}
+
+function Buttons({ busy, onExample, link }: ButtonsOptions) {
   return (
     <div class="actions">
       <button type="submit" class="main" disabled={busy}>
@@ -139,6 +170,7 @@ function Buttons({ busy, onExample }: { busy: boolean; onExample: () => void }) 
       <button type="button" disabled={busy} onClick={onExample}>
         Try an example
       </button>
+      {link !== undefined && <CopyButton text={link} what="a link to this form" label="Copy link" />}
     </div>
   );
 }

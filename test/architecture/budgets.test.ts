@@ -17,7 +17,7 @@ const BUDGETS: readonly Budget[] = [
   { folders: ['cli'], lines: 11_740 },
   { folders: ['infra'], lines: 7_700 },
   { folders: ['sdk'], lines: 3_740 },
-  { folders: ['onnx-import', 'release', 'console', 'bench', 'embedded-redis'], lines: 71_600 },
+  { folders: ['onnx-import', 'release', 'console', 'bench', 'embedded-redis'], lines: 71_790 },
 ];
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
