@@ -59,6 +59,7 @@ export const OPTIONS = {
   ...only(['import', 'push', 'diff', 'replay', 'list', 'trial', 'promote', 'rollback', 'prune'], {
     to: { value: 's3://bucket/prefix', about: 'the place; an import uploads the model there' },
     bucket: { value: 'name', about: 'bucket of a deployed service' },
+    model: { value: 'name', about: 'a further model of the job, which requests name (default: its own)' },
   }),
   ...only(['import', 'push', 'diff', 'replay', 'golden', 'list', 'trial', 'promote', 'rollback', 'prune'], {
     job: { value: 'name', about: 'the place of this job, locally or in --bucket (default: the first one)' },

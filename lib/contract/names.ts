@@ -23,6 +23,21 @@ export function assertJobName(name: string): string {
   return name;
 }
 
+/** True for what can name a further model of a job: the same texts as for a job. */
+export function isModelName(name: unknown): name is string {
+  return typeof name === 'string' && JOB_NAME.test(name);
+}
+
+/** @throws bad_config when `name` cannot name a further model of the job */
+export function assertModelName(name: string, job: string): string {
+  if (name === job)
+    throw badConfig(`model ${name}: the job's own model has its name; leave the name of the model out`);
+  if (isModelName(name)) return name;
+  throw badConfig(
+    `model name ${JSON.stringify(name)}: expected 1 to 60 letters, digits, "-" or "_", starting with a letter or digit`,
+  );
+}
+
 /**
  * The parts of `s3://bucket/prefix`; undefined for any other text.
  * @returns the key without its bucket and the slash between them, which may be empty
@@ -120,6 +135,16 @@ export function limiterKey(job: string): string {
 
 export function modelPrefix(job: string): string {
   return `models/${job}/`;
+}
+
+/** Below it, the further models of a job have a folder each, under their names. */
+export function namedModelsPrefix(job: string): string {
+  return `${modelPrefix(job)}named/`;
+}
+
+/** The place of a further model of the job, which has all that the place of the job's own model has. */
+export function namedModelPrefix(job: string, name: string): string {
+  return `${namedModelsPrefix(job)}${name}/`;
 }
 
 export function deadLetterPrefix(job: string): string {

@@ -12,9 +12,9 @@ interface Budget {
 }
 
 const BUDGETS: readonly Budget[] = [
-  { folders: ['functions', 'lib'], lines: 44_600 },
-  { folders: ['local'], lines: 11_610 },
-  { folders: ['cli'], lines: 10_830 },
+  { folders: ['functions', 'lib'], lines: 46_000 },
+  { folders: ['local'], lines: 11_800 },
+  { folders: ['cli'], lines: 10_920 },
   { folders: ['infra'], lines: 7_700 },
   { folders: ['sdk'], lines: 3_600 },
   { folders: ['onnx-import', 'release', 'console', 'bench', 'embedded-redis'], lines: 71_470 },
