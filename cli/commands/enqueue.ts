@@ -18,6 +18,7 @@ import {
   CANARY_KEY,
   findService,
   JOB,
+  MODEL,
   notRunning,
   post,
   SERVICE_OPTIONS,
@@ -57,6 +58,7 @@ SDK takes them, or a request {"instances": [...], "uris": [...]}. Of a CSV file,
       about:
         'whose records they are: SQS delivers those of a tenant who sends many after the others (not with --url)',
     },
+    model: MODEL,
     'canary-key': CANARY_KEY,
     notify: {
       value: 'name',
@@ -69,7 +71,7 @@ SDK takes them, or a request {"instances": [...], "uris": [...]}. Of a CSV file,
     job: JOB,
   },
   async run(
-    { dir, file, prefix, input, tenant, 'canary-key': key, 'uri-column': uriColumn, ...values },
+    { dir, file, prefix, input, tenant, model, 'canary-key': key, 'uri-column': uriColumn, ...values },
     output,
     pairs,
   ) {
@@ -90,6 +92,7 @@ SDK takes them, or a request {"instances": [...], "uris": [...]}. Of a CSV file,
           ...one,
           ...(tenant && { tenant }),
           canaryKey,
+          model,
           ...notified,
         })),
         service,
@@ -103,7 +106,7 @@ SDK takes them, or a request {"instances": [...], "uris": [...]}. Of a CSV file,
     const content = recordsOf(await readInput(file), file === '-' ? 'stdin' : file);
     if ('records' in content) return sendAll(content.records);
     if (tenant !== undefined) throw wrongUse('--tenant goes with records, not with a request {"instances"}');
-    return sendRequest(content.body, { ...notified, canaryKey }, service, output);
+    return sendRequest(content.body, { ...notified, canaryKey, model }, service, output);
   },
 });
 
@@ -181,14 +184,14 @@ async function send(records: readonly QueueRecord[], service: Service, output: O
 /** Sends a request unchanged, because only the service's model decides whether a text is an image. */
 async function sendRequest(
   body: string,
-  { notify, taskToken, canaryKey }: Notified & { readonly canaryKey: string | undefined },
+  { notify, taskToken, ...asked }: Notified & Pick<QueueRecord, 'canaryKey' | 'model'>,
   service: Service,
   output: Output,
 ): Promise<number> {
   if (taskToken !== undefined)
     throw wrongUse('--task-token goes with records; put taskToken into the request');
   const query = notify === undefined ? '' : `?notify=${encodeURIComponent(notify)}`;
-  const sent = { path: `/predictions${query}`, body, command: 'a request {"instances"}', canaryKey };
+  const sent = { path: `/predictions${query}`, body, command: 'a request {"instances"}', ...asked };
   const uris = await post(service, sent, (answer) => textsOf(answer['uris'] ?? [answer['uri']]));
   output.answer({ enqueued: uris.length, failed: [], uris }, uris.join('\n'));
   return EXIT.ok;

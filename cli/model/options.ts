@@ -59,10 +59,10 @@ export const OPTIONS = {
   ...only(['import', 'push', 'diff', 'replay', 'list', 'trial', 'promote', 'rollback', 'prune'], {
     to: { value: 's3://bucket/prefix', about: 'the place; an import uploads the model there' },
     bucket: { value: 'name', about: 'bucket of a deployed service' },
-    model: { value: 'name', about: 'a further model of the job, which requests name (default: its own)' },
   }),
   ...only(['import', 'push', 'diff', 'replay', 'golden', 'list', 'trial', 'promote', 'rollback', 'prune'], {
     job: { value: 'name', about: 'the place of this job, locally or in --bucket (default: the first one)' },
+    model: { value: 'name', about: 'a further model of the job, which requests name (default: its own)' },
     'data-dir': { value: 'dir', about: 'data folder of the local service (default .cluster-serving)' },
   }),
   ...only(['import', 'push'], {

@@ -12,6 +12,8 @@ const ORIGINAL_SENT_TIMESTAMP = 'originalSentTimestamp';
 const REPLAYS = 'replays';
 /** By its value a canary takes a record or not; also a header of requests. */
 export const CANARY_KEY = 'canary-key';
+/** The model that runs a record; also a parameter of requests. */
+const MODEL = 'model';
 
 /** As SQS takes them. */
 export type MessageAttributes = Readonly<
@@ -19,13 +21,13 @@ export type MessageAttributes = Readonly<
 >;
 
 /** A sender's statements about a record. */
-type Said = Notified & Pick<Enqueue, 'canaryKey'>;
+type Said = Notified & Pick<Enqueue, 'canaryKey' | 'model'>;
 
 /** Attributes for a new record. SQS takes ten, and a replay has two more. */
 export function newAttributes(
   identity: string,
   trace?: TraceContext,
-  { notify, taskToken, canaryKey }: Said = {},
+  { notify, taskToken, canaryKey, model }: Said = {},
 ): MessageAttributes {
   return {
     [IDENTITY]: { DataType: 'String', StringValue: identity },
@@ -33,6 +35,7 @@ export function newAttributes(
     ...(notify !== undefined && { notify: { DataType: 'String', StringValue: notify } as const }),
     ...(taskToken !== undefined && { taskToken: { DataType: 'String', StringValue: taskToken } as const }),
     ...(canaryKey !== undefined && { [CANARY_KEY]: { DataType: 'String', StringValue: canaryKey } as const }),
+    ...(model !== undefined && { [MODEL]: { DataType: 'String', StringValue: model } as const }),
   };
 }
 
@@ -84,12 +87,15 @@ export function enqueueOf({ messageId, attributes, messageAttributes = {} }: Del
   const { traceparent, tracestate, notify, taskToken } = messageAttributes;
   const trace = readTrace({ traceparent: traceparent?.stringValue, tracestate: tracestate?.stringValue });
   const canaryKey = messageAttributes[CANARY_KEY]?.stringValue;
+  const model = messageAttributes[MODEL]?.stringValue;
   return {
     identity: isIdentity(identity) ? identity : messageId,
     sentAt: original === undefined ? sentAt : Math.min(sentAt, wholeNumber(original)),
     replays: wholeNumber(messageAttributes[REPLAYS]?.stringValue),
     ...(trace && { trace }),
     ...(isCanaryKey(canaryKey) && { canaryKey }),
+    // Also a text that names no model: the job's own would give another answer than its sender wants.
+    ...(model !== undefined && { model }),
     ...readNotified({ notify: notify?.stringValue, taskToken: taskToken?.stringValue }),
   };
 }

@@ -24,6 +24,8 @@ export interface DeadLetter extends Notified {
   readonly groupId?: string | undefined;
   /** A canary runs it or not by this, if its sender chose that. */
   readonly canaryKey?: string | undefined;
+  /** The name of the model. Default: the job's own. */
+  readonly model?: string | undefined;
   /** The trace context of the enqueue. */
   readonly trace?: TraceContext | undefined;
   readonly body: string;
@@ -41,7 +43,7 @@ export function decodeDeadLetter(text: string): DeadLetter {
   } catch (error) {
     throw badRequest(`not a dead letter: ${asError(error).message}`);
   }
-  const { messageId, sentAt, identity, replays, attempts, groupId, canaryKey, body } = parsed ?? {};
+  const { messageId, sentAt, identity, replays, attempts, groupId, canaryKey, model, body } = parsed ?? {};
   if (typeof messageId !== 'string' || typeof body !== 'string') {
     throw badRequest('not a dead letter: expected {"messageId", "body"}');
   }
@@ -53,6 +55,7 @@ export function decodeDeadLetter(text: string): DeadLetter {
     attempts: numberOf(attempts),
     ...(typeof groupId === 'string' && { groupId }),
     ...(isCanaryKey(canaryKey) && { canaryKey }),
+    ...(typeof model === 'string' && { model }),
     trace: readTrace(parsed ?? {}),
     ...readNotified(parsed ?? {}),
     body,
@@ -61,8 +64,8 @@ export function decodeDeadLetter(text: string): DeadLetter {
 
 /** The record sent again: it keeps its identity and its time, so what was enqueued later under its uri stays later. */
 export function replayOf(letter: DeadLetter): Enqueue {
-  const { identity, sentAt = 0, replays, trace, canaryKey } = letter;
-  return { identity, sentAt, replays: replays + 1, trace, canaryKey, ...readNotified(letter) };
+  const { identity, sentAt = 0, replays, trace, canaryKey, model } = letter;
+  return { identity, sentAt, replays: replays + 1, trace, canaryKey, model, ...readNotified(letter) };
 }
 
 type Fields = Partial<Record<Exclude<keyof DeadLetter, 'trace'> | keyof TraceHeaders, unknown>>;

@@ -21,6 +21,8 @@ export interface Enqueue extends Notified {
   readonly trace?: TraceContext | undefined;
   /** A canary runs it or not by this, if its sender chose that. */
   readonly canaryKey?: string | undefined;
+  /** The name of the model, as its sender wrote it. Default: the job's own. */
+  readonly model?: string | undefined;
 }
 
 /**

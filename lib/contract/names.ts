@@ -3,7 +3,7 @@
  * cluster-serving_<job>:*` and read every hit as a result, so no other key may start with that.
  */
 import { URI_BYTES } from './client-limits.ts';
-import { badConfig, badRequest } from './errors.ts';
+import { badConfig, badRequest, ServingError } from './errors.ts';
 
 /** The version in package.json. */
 export const SERVER_VERSION = '0.1.0';
@@ -26,6 +26,13 @@ export function assertJobName(name: string): string {
 /** True for what can name a further model of a job: the same texts as for a job. */
 export function isModelName(name: unknown): name is string {
   return typeof name === 'string' && JOB_NAME.test(name);
+}
+
+/** The name of a model in a request or a record: which exist is known where it runs. @throws not_found for what can name none */
+export function assertModelAsked(name: string): string {
+  if (JOB_NAME.test(name)) return name;
+  const text = JSON.stringify(name.slice(0, 80));
+  throw new ServingError('not_found', `no model ${text}; names have 1 to 60 letters, digits, "-" or "_"`);
 }
 
 /** @throws bad_config when `name` cannot name a further model of the job */

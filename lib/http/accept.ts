@@ -7,7 +7,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import { CANARY_KEY } from '../codecs/attributes.ts';
 import { assertIdentity, readCanaryKey } from '../contract/enqueue.ts';
 import { logError } from '../contract/log.ts';
-import { locationOf } from '../contract/names.ts';
+import { assertModelAsked, locationOf } from '../contract/names.ts';
 import { assertTarget, type Targets } from '../contract/notice.ts';
 import { elementAt } from '../contract/present.ts';
 import { readTrace } from '../contract/trace.ts';
@@ -40,7 +40,7 @@ export interface AcceptDeps {
   readonly payloads: () => Promise<LargeRecords>;
   /** Lets `status` know what is queued; absent where the store cannot be reached. */
   readonly announcer?: () => Announcer;
-  readonly settings: { readonly notify: Targets };
+  readonly settings: { readonly notify: Targets; readonly jobName?: string };
 }
 
 /** A record on each line. */
@@ -124,7 +124,9 @@ function identified(
   // An image, a form or a table has no place for it.
   const given = { notify: notify ?? parameters['notify'], taskToken };
   const canaryKey = readCanaryKey(headers[CANARY_KEY]);
-  const record = { ...submission, trace, canaryKey, ...assertTarget(given, settings.notify) };
+  const { model: name } = parameters;
+  const model = name === undefined || name === settings.jobName ? undefined : assertModelAsked(name);
+  const record = { ...submission, trace, canaryKey, model, ...assertTarget(given, settings.notify) };
   if (key === undefined) return { ...record, identity: randomUUID() };
   const identity = assertIdentity(place === undefined ? key : `${key}-${place}`);
   return { ...record, identity, request };

@@ -33,7 +33,8 @@ const FOREIGN: ReadonlySet<string> = new Set([
 
 const ASK = 'ask for the result, with GET /predictions/{uri} and the header "Prefer: wait=20"';
 const WAITS = 'POST /predictions answers at once, POST /predict when the model has run';
-const ADDRESS = 'the address of a request says which job answers, with the version that serves';
+const ADDRESS =
+  'the address of a request says which model answers, ?model=name or the job of the path, with the version that serves';
 const ORDER = 'records run as the queue delivers them';
 const SETTING = 'it is a setting of the job, in config.yaml';
 
@@ -135,7 +136,7 @@ export function assertQuery({ method, parameters, headers }: HttpRequest, isAll 
     const shown = `the query has ${quoteName(name)}`;
     if (method === 'POST') {
       // An image has no other place for it.
-      if (name === 'notify' || (name === 'uri' && type.startsWith('image/'))) continue;
+      if (name === 'notify' || name === 'model' || (name === 'uri' && type.startsWith('image/'))) continue;
       const isOfBody = [...SUBMIT_KEYS, ...RECORD_KEYS].some((key) => foldName(key) === foldName(name));
       const instead = isOfBody ? 'it belongs in the body' : insteadOf(name);
       if (instead !== undefined) throw badRequest(`${shown}: ${instead}`);

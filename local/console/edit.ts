@@ -63,6 +63,7 @@ export async function replayEdited(
     identity: `edit-${digest.slice(0, 32)}`,
     groupId: letter.groupId,
     canaryKey: letter.canaryKey,
+    model: letter.model,
     ...readNotified({
       notify: submission.notify ?? letter.notify,
       taskToken: submission.taskToken ?? letter.taskToken,

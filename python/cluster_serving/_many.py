@@ -31,6 +31,7 @@ class Record(NamedTuple):
     notify: Optional[str] = None
     task_token: Optional[str] = None
     canary_key: Optional[str] = None
+    model: Optional[str] = None
 
 
 class EnqueueError(ServingError):

@@ -36,6 +36,7 @@ class Message(NamedTuple):
     notify: Optional[str] = None
     task_token: Optional[str] = None
     canary_key: Optional[str] = None
+    model: Optional[str] = None
 
 
 class Sqs:
@@ -106,8 +107,8 @@ def _calls(messages: Sequence[Message], errors: Dict[str, ServingError]) -> Iter
     """The entries of each call: up to ten of together up to 1 MiB. Notes the errors of messages that fit into none."""
     entries: List[Dict[str, Any]] = []
     total = 0
-    for i, ((_, identity), body, notify, token, key) in enumerate(messages):
-        optional = {"notify": notify, "taskToken": token, "canary-key": key}
+    for i, ((_, identity), body, notify, token, key, model) in enumerate(messages):
+        optional = {"notify": notify, "taskToken": token, "canary-key": key, "model": model}
         named = {"identity": identity, **{name: text for name, text in optional.items() if text is not None}}
         size = len(body) + sum(len(name) + len("String") + len(text) for name, text in named.items())
         if size > _CALL_BYTES:
@@ -118,7 +119,9 @@ def _calls(messages: Sequence[Message], errors: Dict[str, ServingError]) -> Iter
             yield entries
             entries, total = [], 0
         total += size
-        entries.append({"Id": str(i), "MessageBody": body.decode("utf-8"),
+        # A model with many records does not hold up the others (a fair queue).
+        group = {} if model is None else {"MessageGroupId": model}
+        entries.append({"Id": str(i), "MessageBody": body.decode("utf-8"), **group,
                         "MessageAttributes": {name: {"DataType": "String", "StringValue": text}
                                               for name, text in named.items()}})
     if entries:

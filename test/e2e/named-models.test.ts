@@ -11,9 +11,10 @@ import { publishModel } from '../../lib/registry/publish.ts';
 import { putText } from '../../lib/s3/objects.ts';
 import { listPages, removeObjects } from '../../lib/s3/pages.ts';
 import type { Stack } from '../../local/service/stack.ts';
+import { InputQueue, OutputQueue } from '../../sdk/index.ts';
 import { addModel, modelFolder, numberOf } from '../local/swap/models.ts';
 import { type Hooks, temporaryFolder } from '../support/runner.ts';
-import { testStack } from '../support/stack.ts';
+import { clientOptions, testStack } from '../support/stack.ts';
 import { until } from '../support/until.ts';
 
 const JOB = 'serving_stream';
@@ -162,6 +163,47 @@ describe('further models of a job', () => {
     }
     assert.equal((await post(stack, '/v2/models/a%2Fb/infer', TENSOR)).status, 404);
     assert.equal((await post(stack, '/predict?model=alpha&model=beta', INSTANCES)).status, 404);
+  });
+
+  test('records of the queue are answered by the model that each names, over SQS and HTTP, and of an unknown one fail alone', async (t) => {
+    const { input: places, output: place } = clientOptions(stack);
+    const output = new OutputQueue(place);
+    t.after(() => output.close());
+    const numbers = { alpha: 2, beta: 3, [JOB]: 1 };
+    for (const [way, options] of Object.entries({ sqs: places, http: { frontendUrl: stack.url } })) {
+      const input = new InputQueue(options);
+      t.after(() => input.close());
+      const sent = Object.keys(numbers).map((model) =>
+        input.enqueue(`${way}-${model}`, { x: [1] }, { model }),
+      );
+      await Promise.all([...sent, input.enqueue(`${way}-none`, { x: [1] })]);
+      await input.enqueue(`${way}-unknown`, { x: [1] }, { model: 'alpa' });
+      for (const [model, number] of Object.entries({ ...numbers, none: 1 })) {
+        const { outputs } = await output.wait(`${way}-${model}`);
+        assert.equal(numberOf(1, Number(outputs[0]?.data[0])), number, `${way} ${model}`);
+      }
+      await assert.rejects(output.wait(`${way}-unknown`), {
+        code: 'not_found',
+        message: /did you mean "alpha"/,
+      });
+      await assert.rejects(input.enqueue(`${way}-bad`, { x: [1] }, { model: '../x' }), { code: 'not_found' });
+    }
+  });
+
+  test('the client asks for predictions of a further model, with the names of its outputs', async () => {
+    const input = new InputQueue({ frontendUrl: stack.url });
+    for (const [model, number] of [
+      ['alpha', 2],
+      ['beta', 3],
+      [undefined, 1],
+    ] as const) {
+      const { outputs } = await input.predict({ x: [1] }, { model });
+      assert.deepEqual(
+        outputs.map(({ name, data }) => [name, numberOf(1, Number(data[0]))]),
+        [['y', number]],
+      );
+    }
+    await assert.rejects(input.predict({ x: [1] }, { model: 'alpa' }), { code: 'not_found' });
   });
 
   test('a model that is pushed while the service runs answers, its new version takes over, and once it is removed it is 404', async (t) => {
