@@ -51,6 +51,11 @@ export const CANARY_KEY = {
     'what decides whether a canary answers, such as the id of a user (default: each uri or request by itself)',
 } as const;
 
+export const MODEL = {
+  value: 'name',
+  about: "a further model of the job, which is to answer (default: the job's own)",
+} as const;
+
 type ServiceOption =
   | Exclude<keyof typeof SERVICE_OPTIONS, 'auth'>
   | 'job'
@@ -109,6 +114,8 @@ interface Sent {
   /** Content type of the body. Default: JSON. */
   readonly type?: string;
   readonly canaryKey?: string | undefined;
+  /** The name of a further model. */
+  readonly model?: string | undefined;
 }
 
 /**
@@ -117,11 +124,13 @@ interface Sent {
  */
 export async function post<T>(
   { http, access }: Service,
-  { path, body, command, type, canaryKey }: Sent,
+  { path, body, command, type, canaryKey, model }: Sent,
   pick: (answer: Readonly<Record<string, unknown>>, version: string) => T | undefined,
 ): Promise<T> {
   if (http === undefined) throw wrongUse(`${command} needs the HTTPS API: pass --url or --stack`);
-  const url = `${http}${path}`;
+  const named =
+    model === undefined ? '' : `${path.includes('?') ? '&' : '?'}model=${encodeURIComponent(model)}`;
+  const url = `${http}${path}${named}`;
   const key = canaryKey === undefined ? undefined : { 'canary-key': canaryKey };
   const init = { method: 'POST', body, headers: { 'content-type': type ?? 'application/json', ...key } };
   const answer = await request(url, init, POST_MS, undefined, authorizedFetch(http, access));

@@ -8,7 +8,7 @@ import { type DepsOf, findHandle } from '../lib/http/handle.ts';
 import { readRequest } from '../lib/http/request.ts';
 import { respondWithin } from '../lib/http/response.ts';
 import { HANDLES } from '../lib/http/routes/lists/predict.ts';
-import { modelFor } from '../lib/http/side.ts';
+import { modelFor, modelNamed } from '../lib/http/side.ts';
 import type { InvocationClock } from '../lib/pipeline/deadline.ts';
 
 export type PredictDeps = DepsOf<typeof HANDLES>;
@@ -20,7 +20,13 @@ export const predict = (deps: PredictDeps) => (event: APIGatewayProxyEventV2, cl
   return respondWithin(
     clock?.getRemainingTimeInMillis(),
     // Values that are already available are not awaited: each await costs a request to POST /predict a microsecond with its promises.
-    () => handle(readRequest(event), sideOf(event, deps, clock), clock),
+    () => {
+      const named = modelNamed(event.rawPath, event.queryStringParameters, deps.jobName);
+      if (!named) return handle(readRequest(event), sideOf(event, deps, clock), clock);
+      return import('../lib/http/named.ts')
+        .then(({ withModel }) => withModel(deps, named))
+        .then((chosen) => handle(readRequest(event), sideOf(event, chosen, clock), clock));
+    },
     logError,
     handle.errorBody,
   );

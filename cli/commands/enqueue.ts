@@ -20,6 +20,7 @@ import {
   CANARY_KEY,
   findService,
   JOB,
+  MODEL,
   notRunning,
   post,
   SERVICE_OPTIONS,
@@ -59,6 +60,7 @@ SDK takes them, or a request {"instances": [...], "uris": [...]}. Of a CSV file,
       about:
         'whose records they are: SQS delivers those of a tenant who sends many after the others (not with --url)',
     },
+    model: MODEL,
     'canary-key': CANARY_KEY,
     notify: {
       value: 'name',
@@ -76,7 +78,7 @@ SDK takes them, or a request {"instances": [...], "uris": [...]}. Of a CSV file,
     job: JOB,
   },
   async run(
-    { dir, file, prefix, input, tenant, 'canary-key': key, 'uri-column': uriColumn, ...values },
+    { dir, file, prefix, input, tenant, model, 'canary-key': key, 'uri-column': uriColumn, ...values },
     output,
     pairs,
   ) {
@@ -97,6 +99,7 @@ SDK takes them, or a request {"instances": [...], "uris": [...]}. Of a CSV file,
           ...one,
           ...(tenant && { tenant }),
           canaryKey,
+          model,
           ...said,
         })),
         service,
@@ -110,7 +113,7 @@ SDK takes them, or a request {"instances": [...], "uris": [...]}. Of a CSV file,
     const content = recordsOf(await readInput(file), file === '-' ? 'stdin' : file);
     if ('records' in content) return sendAll(content.records);
     if (tenant !== undefined) throw wrongUse('--tenant goes with records, not with a request {"instances"}');
-    return sendRequest(content.body, { ...said, canaryKey }, service, output);
+    return sendRequest(content.body, { ...said, canaryKey, model }, service, output);
   },
 });
 
@@ -196,7 +199,7 @@ async function send(records: readonly QueueRecord[], service: Service, output: O
 /** Sends a request unchanged, because only the service's model decides whether a text is an image. */
 async function sendRequest(
   body: string,
-  { taskToken, canaryKey, ...said }: Notified & Schedule & { readonly canaryKey: string | undefined },
+  { taskToken, canaryKey, model, ...said }: Notified & Schedule & Pick<QueueRecord, 'canaryKey' | 'model'>,
   service: Service,
   output: Output,
 ): Promise<number> {
@@ -207,6 +210,7 @@ async function sendRequest(
     body,
     command: 'a request {"instances"}',
     canaryKey,
+    model,
   };
   const uris = await post(service, sent, (answer) => textsOf(answer['uris'] ?? [answer['uri']]));
   output.answer({ enqueued: uris.length, failed: [], uris }, uris.join('\n'));

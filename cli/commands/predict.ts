@@ -14,6 +14,7 @@ import {
   CANARY_KEY,
   findService,
   JOB,
+  MODEL,
   notRunning,
   post,
   SERVICE_OPTIONS,
@@ -51,12 +52,13 @@ export const command = defineCommand({
     },
     config: { short: 'c', value: 'file', about: 'config.yaml of the job, for --show-input of a deployment' },
     ...SERVICE_OPTIONS,
+    model: MODEL,
     'canary-key': CANARY_KEY,
     bucket: { group: 'Connection', value: 'name', about: 'bucket of another service, for --show-input' },
     job: JOB,
   },
   async run(
-    { file, text, input, 'show-input': isShown = false, 'canary-key': key, ...values },
+    { file, text, input, model, 'show-input': isShown = false, 'canary-key': key, ...values },
     output,
     paths,
   ) {
@@ -70,11 +72,12 @@ export const command = defineCommand({
     const service = await findService(values);
     if (!service) return notRunning(values, output, '--url or --stack');
     if (isShown && file !== undefined) throw wrongUse('--show-input takes no table; give a JSON request');
-    const asking = { service, canaryKey };
+    if (isShown && model !== undefined) throw wrongUse("--show-input shows what the job's own model gets");
+    const asking = { service, canaryKey, model };
     if (file !== undefined) return predictTable(await readTable(file), asking, output);
     const predictions: string[] = [];
     const lines: string[] = [];
-    const names = output.json ? undefined : namesOfClasses(service);
+    const names = output.json ? undefined : namesOfClasses({ ...service, job: model ?? service.job });
     const body = text === undefined ? undefined : JSON.stringify({ instances: [{ text }] });
     const asked = body === undefined ? requests(paths, input) : [{ names: [], instances: [], body }];
     if (isShown) {
@@ -99,14 +102,14 @@ async function* bodiesOf(
 }
 
 /** Sends the rows of a table, some at a time; a prediction is printed with its line. */
-async function predictTable(table: Table, { service, canaryKey }: Asking, output: Output): Promise<number> {
+async function predictTable(table: Table, { service, ...asked }: Asking, output: Output): Promise<number> {
   const { name, columns, rows } = table;
   const progress = showProgress(output.json);
   const predictions: Answered[] = [];
   try {
     for (const part of partsOf(rows)) {
       const body = csvText(columns, part);
-      const sent = { path: '/predict', body, type: 'text/csv', command: 'predict', canaryKey };
+      const sent = { path: '/predict', body, type: 'text/csv', command: 'predict', ...asked };
       const answered = await post(service, sent, answersOf).catch((error: unknown) => {
         throw inFile(error, name, part);
       });
@@ -151,6 +154,7 @@ function answersOf(
 interface Asking {
   readonly service: Service;
   readonly canaryKey: string | undefined;
+  readonly model: string | undefined;
 }
 
 interface PredictRequest {
@@ -164,9 +168,9 @@ interface PredictRequest {
 /** Sends a request, or its two halves if the answer would be too large. */
 async function ask(asking: Asking, request: PredictRequest): Promise<readonly Answered[]> {
   const { names, instances, body = JSON.stringify({ instances }) } = request;
-  const { service, canaryKey } = asking;
+  const { service, ...asked } = asking;
   try {
-    return await post(service, { path: '/predict', body, command: 'predict', canaryKey }, answersOf);
+    return await post(service, { path: '/predict', body, command: 'predict', ...asked }, answersOf);
   } catch (error) {
     const isTooLarge = error instanceof ServingError && error.code === 'too_large';
     if (!isTooLarge || instances.length < 2) throw error;

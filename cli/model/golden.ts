@@ -30,6 +30,8 @@ export interface GoldenValues extends ServiceValues {
   readonly reference?: string | undefined;
   readonly name?: string | undefined;
   readonly tolerance?: string | undefined;
+  /** The further model of the running service that answers. */
+  readonly model?: string | undefined;
   readonly force?: boolean | undefined;
 }
 
@@ -95,7 +97,12 @@ async function ask(path: string, values: GoldenValues, job: JobConfig) {
   const service = await findService(values);
   if (!service) return undefined;
   const request = inputText(await readInput(path), path);
-  const sent = { path: '/predict', body: request, command: 'model golden add --request' };
+  const sent = {
+    path: '/predict',
+    body: request,
+    command: 'model golden add --request',
+    model: values.model,
+  };
   const answer = await post(service, sent, ({ predictions }) => textsOf(predictions));
   const isHere = /^https?:\/\/(localhost|127\.|\[::1\])/.test(service.http ?? '');
   const threads = job.threadPerModel || availableParallelism();

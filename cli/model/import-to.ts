@@ -6,7 +6,7 @@ import { EXIT, type Output } from '../output.ts';
 import { uploadRefusal } from '../upload-refusal.ts';
 import { changeLines } from './changes.ts';
 import { described, importHere } from './import.ts';
-import { importPlace, type PlaceValues, withS3 } from './place.ts';
+import { importPlace, namedPlace, type PlaceValues, withS3 } from './place.ts';
 import type { JudgedReplay } from './replay-gate.ts';
 
 interface AcceptValues {
@@ -30,7 +30,7 @@ export async function importTo(
   // Checked first, because an import may take minutes.
   const place = await importPlace(values);
   const imported = await importHere(directory, options, output);
-  const { source, verification } = imported.importReport;
+  const { source, verification, measured } = imported.importReport;
   const { signal } = options;
   const published =
     place &&
@@ -45,6 +45,8 @@ export async function importTo(
       let replay: JudgedReplay | undefined;
       const made = await publishModel(s3, location, imported.directory, {
         source,
+        memoryBytes: measured.memoryGrowthBytes,
+        named: namedPlace(place, options.job),
         dropGolden: values['drop-golden'],
         async verify(file, stored, kept) {
           const verified = await verifyVersion(file, { ...deployed, known: stored ?? verification, kept });

@@ -64,6 +64,7 @@ export const OPTIONS = {
   }),
   ...only(['import', 'push', 'diff', 'replay', 'golden', 'list', 'trial', 'promote', 'rollback', 'prune'], {
     job: { value: 'name', about: 'the place of this job, locally or in --bucket (default: the first one)' },
+    model: { value: 'name', about: 'a further model of the job, which requests name (default: its own)' },
     'data-dir': { value: 'dir', about: 'data folder of the local service (default .cluster-serving)' },
   }),
   ...only(['import', 'push'], {

@@ -2,20 +2,35 @@
  * Finds the place in S3 for `model` commands. For a named bucket nothing of the local service is used, neither its
  * endpoint nor its credentials, because the bucket belongs to another account.
  */
-import { assertJobName, DEFAULT_JOB_NAME, modelPrefix, readS3Address } from '../../lib/contract/names.ts';
+import { type JobConfig, modelsBudget } from '../../lib/config/job.ts';
+import {
+  assertJobName,
+  assertModelName,
+  DEFAULT_JOB_NAME,
+  modelPrefix,
+  namedModelPrefix,
+  readS3Address,
+} from '../../lib/contract/names.ts';
 import { variables } from '../../lib/contract/variables.ts';
 import type { ModelLocation } from '../../lib/registry/download.ts';
+import type { NamedPlace } from '../../lib/registry/memory.ts';
 import type { S3Client } from '../../lib/s3/objects.ts';
 import { findRunning } from '../../local/service/data-folder.ts';
 import { unexpected, wrongUse } from '../command.ts';
 import type { Output } from '../output.ts';
 import { dataDirOf, findService, notRunning, type ServiceValues } from '../service.ts';
 
-export type PlaceValues = ServiceValues & { readonly to?: string | undefined };
+export type PlaceValues = ServiceValues & {
+  readonly to?: string | undefined;
+  /** The name of a further model. */
+  readonly model?: string | undefined;
+};
 
 export interface Place {
   /** Where a worker is served from its own folder, and nothing else: its config. */
   readonly workerConfig?: string | undefined;
+  /** The name of a further model; undefined for the job's own. */
+  readonly model?: string | undefined;
   readonly location: ModelLocation;
   readonly endpoint: string | undefined;
   readonly region: string | undefined;
@@ -31,12 +46,13 @@ type Work = (place: OpenPlace) => Promise<number>;
 
 /** The place that an import publishes to; undefined when the model stays on this machine. @throws bad_config */
 export async function importPlace(values: PlaceValues): Promise<Place | undefined> {
-  const { to, job, bucket, 'data-dir': dataDir } = values;
-  if (to !== undefined && (job ?? bucket) !== undefined) {
-    throw wrongUse('--to names bucket and prefix; use it without --job and --bucket');
+  const { to, job, bucket, model, 'data-dir': dataDir } = values;
+  if (to !== undefined && (job ?? bucket ?? model) !== undefined) {
+    throw wrongUse('--to names bucket and prefix; use it without --job, --bucket and --model');
   }
-  if (job === undefined && (bucket ?? dataDir) !== undefined) {
-    throw wrongUse(`--${bucket === undefined ? 'data-dir' : 'bucket'} goes with --job`);
+  if (job === undefined && (bucket ?? dataDir ?? model) !== undefined) {
+    const given = bucket === undefined ? (model === undefined ? 'data-dir' : 'model') : 'bucket';
+    throw wrongUse(`--${given} goes with --job`);
   }
   if (to === undefined && job === undefined) return undefined;
   const found = await findPlace(values);
@@ -46,8 +62,9 @@ export async function importPlace(values: PlaceValues): Promise<Place | undefine
 
 /** Calls `work` with the place, or reports that there is none. @throws bad_config for conflicting options */
 export async function withPlace(values: PlaceValues, output: Output, work: Work): Promise<number> {
-  if (values.to !== undefined && (values.job ?? values.bucket ?? values['data-dir']) !== undefined) {
-    throw wrongUse('--to names bucket and prefix; use it without --job, --bucket and --data-dir');
+  const { to, job, bucket, model, 'data-dir': dataDir } = values;
+  if (to !== undefined && (job ?? bucket ?? model ?? dataDir) !== undefined) {
+    throw wrongUse('--to names bucket and prefix; use it without --job, --bucket, --model and --data-dir');
   }
   const place = await findPlace(values);
   return place ? withS3(place, work) : notRunning(values, output, '--to or --bucket');
@@ -64,7 +81,8 @@ export async function withS3<T>(place: Place, work: (place: OpenPlace) => Promis
   }
 }
 
-async function findPlace({ to, bucket, job, 'data-dir': dataDir }: PlaceValues): Promise<Place | undefined> {
+async function findPlace(values: PlaceValues): Promise<Place | undefined> {
+  const { to, bucket, job, model, 'data-dir': dataDir } = values;
   const endpoint = variables['AWS_ENDPOINT_URL'] || undefined;
   if (to !== undefined) {
     const address = readS3Address(to);
@@ -73,14 +91,24 @@ async function findPlace({ to, bucket, job, 'data-dir': dataDir }: PlaceValues):
     return placeAt(name, key === '' || key.endsWith('/') ? key : `${key}/`, endpoint);
   }
   if (job !== undefined) assertJobName(job);
-  if (bucket !== undefined) return placeAt(bucket, modelPrefix(job ?? DEFAULT_JOB_NAME), endpoint);
+  if (bucket !== undefined)
+    return { ...placeAt(bucket, prefixOf(job ?? DEFAULT_JOB_NAME, model), endpoint), model };
   const service = await findService({ job, 'data-dir': dataDir });
   if (service?.bucket === undefined) return undefined;
   const record = (await findRunning(dataDirOf({ 'data-dir': dataDir })))?.record;
   const { configsOf } = await import('../configs.ts');
   const own = configsOf(record?.startedWith['config']).find((each) => each.job.jobName === service.job);
-  const place = placeAt(service.bucket, modelPrefix(service.job), service.endpoint, service.region);
-  return { ...place, workerConfig: own?.job.worker.class === undefined ? undefined : own.config };
+  const place = placeAt(service.bucket, prefixOf(service.job, model), service.endpoint, service.region);
+  return { ...place, model, workerConfig: own?.job.worker.class === undefined ? undefined : own.config };
+}
+
+/** A further model shares memory with others, within the budget of these settings. */
+export function namedPlace({ model }: Place, job: JobConfig): NamedPlace | undefined {
+  return model === undefined ? undefined : { name: model, budgetBytes: modelsBudget(job) };
+}
+
+function prefixOf(job: string, model: string | undefined): string {
+  return model === undefined ? modelPrefix(job) : namedModelPrefix(job, assertModelName(model, job));
 }
 
 function placeAt(bucket: string, prefix: string, endpoint?: string, region?: string): Place {

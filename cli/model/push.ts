@@ -21,7 +21,7 @@ import { EXIT, type Output } from '../output.ts';
 import { showProgress } from '../progress.ts';
 import { type Changes, changeLines } from './changes.ts';
 import { withImport } from './import.ts';
-import type { OpenPlace } from './place.ts';
+import { namedPlace, type OpenPlace } from './place.ts';
 import type { JudgedReplay } from './replay-gate.ts';
 import { assertTriable } from './trial.ts';
 
@@ -66,7 +66,7 @@ export async function push(
       directory,
       { ...options, job, process: models },
       output,
-      async (folder, source, known) => {
+      async (folder, source, known, memoryBytes) => {
         const { verifyVersion } = await import('../../release/version.ts');
         const { diffWithServed } = await import('./served-diff.ts');
         const { replayOnCandidate } = await import('./replay-gate.ts');
@@ -85,7 +85,9 @@ export async function push(
           return verification;
         };
         const files = source.format === WORKER ? { anyFiles: true } : { verify };
-        const upload = { activate, trial, dropGolden, source, signal: stop.signal, onBytes, ...files };
+        const named = namedPlace(place, job);
+        const given = { activate, trial, dropGolden, source, memoryBytes, named };
+        const upload = { ...given, signal: stop.signal, onBytes, ...files };
         const made = await publishModel(s3, location, folder, upload);
         return { ...made, trial, format: source.format, diff, replay };
       },
@@ -166,7 +168,7 @@ async function withFiles<T>(
   directory: string,
   { job: _job, ...options }: Options & { readonly job: JobConfig },
   _output: Output,
-  work: (directory: string, source: ModelOrigin, known: undefined) => Promise<T>,
+  work: (directory: string, source: ModelOrigin, known: undefined, memoryBytes: undefined) => Promise<T>,
 ): Promise<T> {
   const given = [
     ...Object.keys(options.convert ?? {}),
@@ -174,7 +176,7 @@ async function withFiles<T>(
   ];
   if (given.length > 0)
     throw wrongUse(`the files of a worker are uploaded unchanged; ${given.join(', ')} is for models`);
-  return work(resolve(directory), { format: WORKER }, undefined);
+  return work(resolve(directory), { format: WORKER }, undefined, undefined);
 }
 
 /** Calls `work` with a directory with ONNX: this one after a check, or an import of it. */
@@ -182,31 +184,46 @@ async function withOnnx<T>(
   directory: string,
   { job, ...options }: Options & { readonly job: JobConfig },
   output: Output,
-  work: (directory: string, source: ModelOrigin, known: Verification | undefined) => Promise<T>,
+  work: (
+    directory: string,
+    source: ModelOrigin,
+    known: Verification | undefined,
+    memoryBytes: number,
+  ) => Promise<T>,
 ): Promise<T> {
   const { assertApplied } = await import('../../release/unapplied.ts');
   const folder = resolve(directory);
   if (await needsImport(folder, options.convert)) {
-    return withImport(folder, { ...options, job, measure: false }, output, (made) =>
-      work(made.directory, made.importReport.source, made.importReport.verification),
+    return withImport(
+      folder,
+      { ...options, job, measure: false },
+      output,
+      ({ directory: made, importReport }) => {
+        const { source, verification, measured } = importReport;
+        return work(made, source, verification, measured.memoryGrowthBytes);
+      },
     );
   }
   const given = Object.keys(options.convert ?? {});
   if (given.length > 0) {
     throw wrongUse(`an ONNX model is used unchanged; ${given.join(', ')} cannot be changed here`);
   }
-  await assertRuns(folder, options);
+  const memoryBytes = await assertRuns(folder, options);
   for (const note of await assertApplied(folder, job)) output.note(`note: ${note}`);
-  return work(folder, await sourceOf(folder), undefined);
+  return work(folder, await sourceOf(folder), undefined, memoryBytes);
 }
 
-/** A model that does not load here would not load there either, which would only show when it serves. */
-async function assertRuns(folder: string, options: Options): Promise<void> {
+/**
+ * A model that does not load here would not load there either, which would only show when it serves.
+ * @returns the memory that it took
+ */
+async function assertRuns(folder: string, options: Options): Promise<number> {
   const file = await findModelFile(folder);
   const { shapelessInputs: shapeless } = await readFacts(file);
   const report = await check(file, { ...options, shapeless, measure: false });
   const problem = referenceProblem(report);
   if (problem) throw new ServingError('bad_model', problem);
+  return report.measured.memoryGrowthBytes;
 }
 
 /** From the import report that an import leaves beside the model. */

@@ -27,11 +27,15 @@ const RESERVE = 1.25;
 
 /** @throws conflict where nothing looks at trials; bad_config where both versions find no room */
 export async function assertTriable(
-  { s3, location }: OpenPlace,
+  { s3, location, model }: OpenPlace,
   trial: Trial | undefined,
   directory: string,
 ): Promise<void> {
   if (!trial) return;
+  if (model !== undefined)
+    throw badConfig(
+      `nothing looks at versions on trial of further models, such as ${model}: push without --${trial.kind}`,
+    );
   const report = await readTrialReport(s3, location);
   if (!report || Date.now() - Date.parse(report.at) > FRESH_MS)
     throw new ServingError(

@@ -14,6 +14,8 @@ const REPLAYS = 'replays';
 const EXPIRES_AFTER = 'expiresAfter';
 /** By its value a canary takes a record or not; also a header of requests. */
 export const CANARY_KEY = 'canary-key';
+/** The model that runs a record; also a parameter of requests. */
+const MODEL = 'model';
 
 /** As SQS takes them. */
 export type MessageAttributes = Readonly<
@@ -21,13 +23,13 @@ export type MessageAttributes = Readonly<
 >;
 
 /** A sender's statements about a record. */
-type Said = Notified & Pick<Schedule, 'expiresAfter'> & Pick<Enqueue, 'canaryKey'>;
+type Said = Notified & Pick<Schedule, 'expiresAfter'> & Pick<Enqueue, 'canaryKey' | 'model'>;
 
 /** Attributes for a new record. SQS takes ten, and a replay has two more. */
 export function newAttributes(
   identity: string,
   trace?: TraceContext,
-  { notify, taskToken, canaryKey, expiresAfter }: Said = {},
+  { notify, taskToken, canaryKey, expiresAfter, model }: Said = {},
 ): MessageAttributes {
   return {
     [IDENTITY]: { DataType: 'String', StringValue: identity },
@@ -38,6 +40,7 @@ export function newAttributes(
     ...(expiresAfter !== undefined && {
       [EXPIRES_AFTER]: { DataType: 'Number', StringValue: String(expiresAfter) } as const,
     }),
+    ...(model !== undefined && { [MODEL]: { DataType: 'String', StringValue: model } as const }),
   };
 }
 
@@ -90,6 +93,7 @@ export function enqueueOf({ messageId, attributes, messageAttributes = {} }: Del
   const trace = readTrace({ traceparent: traceparent?.stringValue, tracestate: tracestate?.stringValue });
   const canaryKey = messageAttributes[CANARY_KEY]?.stringValue;
   const expiresAfter = wholeNumber(messageAttributes[EXPIRES_AFTER]?.stringValue);
+  const model = messageAttributes[MODEL]?.stringValue;
   return {
     identity: isIdentity(identity) ? identity : messageId,
     sentAt: original === undefined ? sentAt : Math.min(sentAt, wholeNumber(original)),
@@ -97,6 +101,8 @@ export function enqueueOf({ messageId, attributes, messageAttributes = {} }: Del
     ...(trace && { trace }),
     ...(isCanaryKey(canaryKey) && { canaryKey }),
     ...(isExpiresAfter(expiresAfter) && { expiresAfter }),
+    // Also a text that names no model: the job's own would give another answer than its sender wants.
+    ...(model !== undefined && { model }),
     ...readNotified({ notify: notify?.stringValue, taskToken: taskToken?.stringValue }),
   };
 }

@@ -27,6 +27,8 @@ export interface DeadLetter extends Notified {
   readonly canaryKey?: string | undefined;
   /** Seconds in the queue after which the record is not run any more, if its sender said that. A replay counts from its own time. */
   readonly expiresAfter?: number | undefined;
+  /** The name of the model. Default: the job's own. */
+  readonly model?: string | undefined;
   /** The trace context of the enqueue. */
   readonly trace?: TraceContext | undefined;
   readonly body: string;
@@ -44,7 +46,7 @@ export function decodeDeadLetter(text: string): DeadLetter {
   } catch (error) {
     throw badRequest(`not a dead letter: ${asError(error).message}`);
   }
-  const { messageId, sentAt, identity, replays, attempts, groupId, canaryKey, expiresAfter, body } =
+  const { messageId, sentAt, identity, replays, attempts, groupId, canaryKey, expiresAfter, model, body } =
     parsed ?? {};
   if (typeof messageId !== 'string' || typeof body !== 'string') {
     throw badRequest('not a dead letter: expected {"messageId", "body"}');
@@ -58,6 +60,7 @@ export function decodeDeadLetter(text: string): DeadLetter {
     ...(typeof groupId === 'string' && { groupId }),
     ...(isCanaryKey(canaryKey) && { canaryKey }),
     ...(isExpiresAfter(expiresAfter) && { expiresAfter }),
+    ...(typeof model === 'string' && { model }),
     trace: readTrace(parsed ?? {}),
     ...readNotified(parsed ?? {}),
     body,
@@ -66,8 +69,17 @@ export function decodeDeadLetter(text: string): DeadLetter {
 
 /** The record sent again: it keeps its identity and its time, so what was enqueued later under its uri stays later. */
 export function replayOf(letter: DeadLetter): Enqueue {
-  const { identity, sentAt = 0, replays, trace, canaryKey, expiresAfter } = letter;
-  return { identity, sentAt, replays: replays + 1, trace, canaryKey, expiresAfter, ...readNotified(letter) };
+  const { identity, sentAt = 0, replays, trace, canaryKey, expiresAfter, model } = letter;
+  return {
+    identity,
+    sentAt,
+    replays: replays + 1,
+    trace,
+    canaryKey,
+    expiresAfter,
+    model,
+    ...readNotified(letter),
+  };
 }
 
 type Fields = Partial<Record<Exclude<keyof DeadLetter, 'trace'> | keyof TraceHeaders, unknown>>;

@@ -14,7 +14,7 @@ import { observers, timers } from './observers.ts';
 import { connection, results } from './results.ts';
 import { archive, largeResults, payloads } from './s3.ts';
 import type { Scope } from './scope.ts';
-import { readyRunner } from './served.ts';
+import { furtherModels, readyRunner } from './served.ts';
 import { startCapture } from './start-capture.ts';
 import { recordStates } from './states.ts';
 import { openRunCounts } from './store.ts';
@@ -42,7 +42,7 @@ export function endingsOf(
 
 /** @param served opens what runs the records: the job's model or worker, unless the single machine says otherwise */
 export async function composeBatch(scope: Scope, served: (scope: Scope) => Promise<Model> = readyRunner) {
-  const { postProcessing, queue } = scope.environment.job;
+  const { jobName, postProcessing, queue } = scope.environment.job;
   startCapture(scope);
   const filter = parseFilter(postProcessing);
   const told = scope.get(observers);
@@ -51,6 +51,8 @@ export async function composeBatch(scope: Scope, served: (scope: Scope) => Promi
   leave(scope.get(connection).open());
   return {
     model: await scope.get(served),
+    jobName,
+    further: furtherModels(scope),
     sink: resultSink(store, {
       filter,
       timers: scope.get(timers).timers,

@@ -16,22 +16,30 @@ import { type OnnxRunner, openOnnx } from './onnx.ts';
 
 endWithParent();
 
-let runner: Promise<OnnxRunner> | undefined;
+const runners = new Map<string | undefined, Promise<OnnxRunner>>();
 
-function open({ file, version, settings }: IsolatedModel): void {
-  runner = openOnnx(file, version, settings);
+function open({ file, version, settings }: IsolatedModel, key: string | undefined): void {
+  const runner = openOnnx(file, version, settings);
+  runners.set(key, runner);
   // Reported to the first run.
   runner.catch(() => undefined);
+}
+
+function close(key: string): void {
+  const closing = runners.get(key)?.then((runner) => runner.close());
+  runners.delete(key);
+  closing?.catch(() => undefined);
 }
 
 /** True once the time of the run is over. onnxruntime lets the event loop turn between two runs. */
 let isOver = false;
 
 async function answer(
-  request: Exclude<IsolatedRequest, { open: unknown } | { stop: true }>,
+  request: Exclude<IsolatedRequest, { open: unknown } | { close: string } | { stop: true }>,
 ): Promise<IsolatedReply> {
   isOver = false;
   try {
+    const runner = runners.get(request.key);
     if (!runner) throw new ServingError('internal', 'no model was opened');
     const opened = await runner;
     if ('run' in request) {
@@ -68,7 +76,8 @@ function recordOf({ code, message }: ServingError) {
 }
 
 process.on('message', (question: IsolatedRequest) => {
-  if ('open' in question) open(question.open);
+  if ('open' in question) open(question.open, question.key);
+  else if ('close' in question) close(question.close);
   else if ('stop' in question) isOver = true;
   else void answer(question).then((reply) => process.send?.(reply));
 });

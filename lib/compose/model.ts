@@ -30,14 +30,19 @@ type OpenModelOptions = Omit<VersionsOptions<OnnxRunner>, 'open'> & {
 };
 
 export function openModel({ settings, openRunner, ...options }: OpenModelOptions): ModelManager<OnnxRunner> {
+  // A further model is closed and opened again.
+  const opened = new Set<string>();
   return openVersions({
     ...options,
     ...(openRunner ? {} : { prepare: ONNX }),
     async open(folder, pointer) {
       const { version, verification } = pointer;
       const { openOnnx, RUNTIME } = await ONNX.load();
-      warnUnverified(pointer, settings, RUNTIME);
-      warnElsewhere(pointer, RUNTIME);
+      if (!opened.has(version)) {
+        warnUnverified(pointer, settings, RUNTIME);
+        warnElsewhere(pointer, RUNTIME);
+      }
+      opened.add(version);
       const open = openRunner ?? openOnnx;
       return warnOfPositions(await open(await findModelFile(folder), version, { ...settings, verification }));
     },
@@ -55,7 +60,6 @@ function warnUnverified(
   logWarning(`records run one by one: ${why}; \`cluster-serving model push\` verifies it`, { version });
 }
 
-/** A version is opened once in an environment, so this is one line of its log. */
 function warnElsewhere({ version, verification }: ModelPointer, runtime: Runtime): void {
   if (!verification || !optimizationFor(verification, runtime)?.isElsewhere) return;
   const of = ({ onnxruntime, architecture, features = [] }: Runtime) =>

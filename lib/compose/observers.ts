@@ -10,7 +10,7 @@ import { Inferences } from '../observe/inferences.ts';
 import { DeliveredTimers } from '../observe/timers.ts';
 import { together } from '../observe/together.ts';
 import { TrialWatch } from '../observe/trial.ts';
-import type { Observers } from '../pipeline/observer.ts';
+import type { Observer, Observers } from '../pipeline/observer.ts';
 import { captureSlot } from './capture-slot.ts';
 import { CLOCK } from './clock.ts';
 import type { Scope } from './scope.ts';
@@ -44,18 +44,31 @@ export function inferences(): Inferences {
 }
 
 export function observers(scope: Scope): Observers {
-  const { environment, own } = scope;
-  const { job, inLambda, hasMetrics, hasRedis } = environment;
+  const { job, hasRedis } = scope.environment;
   const all = [
-    ...(own.observers ?? []),
-    ...(own.tracing ? [own.tracing.spans] : []),
-    ...(hasRedis ? [scope.get(timers), scope.get(trialWatch)] : []),
-    ...(inLambda && hasMetrics ? [scope.get(metrics)] : []),
+    ...commonObservers(scope),
+    ...(hasRedis ? [scope.get(trialWatch)] : []),
     scope.get(inferences),
-    FAILURES,
     ...(isCapturing(job.capture) ? [scope.get(captureSlot)] : []),
   ];
   return together(all, CLOCK.now);
+}
+
+/** Those of a further model: its canaries, inferences and captures are not those of the job's own model. */
+export function namedObservers(scope: Scope, own: readonly Observer[]): Observers {
+  return together([...commonObservers(scope), ...own], CLOCK.now);
+}
+
+function commonObservers(scope: Scope): Observer[] {
+  const { environment, own } = scope;
+  const { inLambda, hasMetrics, hasRedis } = environment;
+  return [
+    ...(own.observers ?? []),
+    ...(own.tracing ? [own.tracing.spans] : []),
+    ...(hasRedis ? [scope.get(timers)] : []),
+    ...(inLambda && hasMetrics ? [scope.get(metrics)] : []),
+    FAILURES,
+  ];
 }
 
 /** @returns undefined without a receiver. Invalid settings of a receiver are logged, and give undefined too */

@@ -4,8 +4,8 @@
  */
 import { ServingError } from '../contract/errors.ts';
 import type { Inputs, Outcome, RunPolicy } from '../contract/values.ts';
-import { IsolatedRunner } from '../inference/isolated-runner.ts';
-import { OnnxProcess, ProcessEnded } from '../inference/onnx-process.ts';
+import { type IsolatedModel, IsolatedRunner, type ModelFacts } from '../inference/isolated-runner.ts';
+import { type ModelProcess, OnnxProcess, ProcessEnded } from '../inference/onnx-process.ts';
 import type { OnnxSettings } from '../inference/runner.ts';
 import { AdaptiveScheduler } from '../pipeline/batch/adaptive-scheduler.ts';
 import { Batcher, type BatchRunner, type Clock } from '../pipeline/batch/batcher.ts';
@@ -14,20 +14,36 @@ import type { Observer } from '../pipeline/observer.ts';
 import { Pool } from '../workers/pool.ts';
 import { classLabels, hasKnownRows, labelled, type OnnxRunner, RUNTIME, runtimeName } from './onnx.ts';
 
-export interface OnnxPoolOptions {
-  /** Processes, each with the model in its memory. */
-  readonly processes: number;
+/** How batches run. */
+export interface RunOptions {
   /** A run that takes longer ends its process, in ms. */
   readonly limitMs: number;
   readonly clock: Clock;
-  readonly onCrash: (reason: string) => void;
   /** Told of each batch that a process has answered. */
   readonly runEnded?: Observer['runEnded'];
 }
 
-export interface PooledOnnx extends OnnxRunner {
-  readonly pool: Pool<OnnxProcess>;
+export interface OnnxPoolOptions extends RunOptions {
+  /** Processes, each with the model in its memory. */
+  readonly processes: number;
+  readonly onCrash: (reason: string) => void;
+}
+
+/** The processes of a model. */
+export interface Processes {
+  /** Batches that could start now. */
+  readonly free: number;
+  onFree: () => void;
+  use<T>(work: (process: ModelProcess) => Promise<T>): Promise<T>;
+  close(): Promise<void>;
+}
+
+export interface BatchedOnnx extends OnnxRunner {
   readonly batcher: Batcher;
+}
+
+export interface PooledOnnx extends BatchedOnnx {
+  readonly pool: Pool<OnnxProcess>;
 }
 
 const START_MS = 120_000;
@@ -56,10 +72,21 @@ export async function openPooledOnnx(
     onCrash,
   });
   await pool.open();
-  const { inputs, outputs, separable, names, image } = await known.promise;
+  return { ...batched(model, await known.promise, pool, options), pool };
+}
+
+/** A model that is open in processes. */
+export function batched(
+  model: IsolatedModel,
+  { inputs, outputs, separable, names, image }: ModelFacts,
+  processes: Processes,
+  options: RunOptions,
+): BatchedOnnx {
+  const { version, settings } = model;
+  const { clock } = options;
   const labels = classLabels(names, outputs);
   const isolated = new IsolatedRunner(model);
-  const runner = new ProcessRunner(version, pool, options);
+  const runner = new ProcessRunner(version, processes, options);
   const sharesRuns = separable && !settings.inputAlreadyBatched;
   const batchSize = sharesRuns ? settings.batchSize : MOST_TOGETHER;
   const scheduler = new AdaptiveScheduler({ now: clock.now, batchSize, sharesRuns });
@@ -74,13 +101,12 @@ export async function openPooledOnnx(
     hasKnownRows: hasKnownRows(settings),
     names,
     image,
-    pool,
     batcher,
     run: async (records, policy) =>
       labelled(await batcher.run(flattenedLarge(records, inputs), policy), labels),
     runIsolated: async (records, limit) => labelled(await isolated.run(records, limit), labels),
     async close() {
-      await Promise.all([pool.close(), isolated.close()]);
+      await Promise.all([processes.close(), isolated.close()]);
     },
   };
 }
@@ -88,10 +114,10 @@ export async function openPooledOnnx(
 /** Runs one batch in one process of the pool. */
 class ProcessRunner implements BatchRunner {
   readonly version: string;
-  readonly #pool: Pool<OnnxProcess>;
-  readonly #options: OnnxPoolOptions;
+  readonly #pool: Processes;
+  readonly #options: RunOptions;
 
-  constructor(version: string, pool: Pool<OnnxProcess>, options: OnnxPoolOptions) {
+  constructor(version: string, pool: Processes, options: RunOptions) {
     this.version = version;
     this.#pool = pool;
     this.#options = options;

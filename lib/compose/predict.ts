@@ -8,7 +8,7 @@ import type { ReadUpload } from '../http/uploads.ts';
 import { parseFilter } from '../pipeline/answer/postprocess.ts';
 import { inferences, observers } from './observers.ts';
 import type { Scope } from './scope.ts';
-import { readyRunner } from './served.ts';
+import { furtherModels, readyRunner } from './served.ts';
 import { startCapture } from './start-capture.ts';
 
 /** @param served opens what runs the records: the job's model or worker, unless the single machine says otherwise */
@@ -24,6 +24,7 @@ export async function composePredict(scope: Scope, served: (scope: Scope) => Pro
   const deps = {
     settings: job,
     jobName: job.jobName,
+    further: furtherModels(scope),
     batchSize: job.batchSize,
     accept: queueing &&
       states && { ...scope.get(queueing.accept), announcer: () => scope.get(states.recordStates) },

@@ -17,6 +17,8 @@ interface Own {
     told: Observer,
     ...version: Parameters<typeof openOnnx>
   ) => ReturnType<typeof openOnnx>;
+  /** The same for further models, which share processes. */
+  readonly openNamed?: Own['openRunner'];
   /** At least the place in the order of every enqueue so far. Undefined: only SQS knows. */
   readonly latestOrder?: () => number;
   /** Told before those that every environment has, in this order. */

@@ -29,6 +29,13 @@ export interface VersionsOptions<R extends Runner> extends ManagerOptions {
   readonly withoutFiles?: string | undefined;
   /** Opens a version that was downloaded. Its runner has the same version. */
   readonly open: (folder: string, pointer: ModelPointer) => Promise<R>;
+  /**
+   * Makes room for a version before it is downloaded and opened.
+   * @returns what gives the room up again. Default: there is room. @throws model_unavailable
+   */
+  readonly makeRoom?:
+    | ((version: ModelPointer, signal: AbortSignal | undefined) => Promise<() => void>)
+    | undefined;
   /** The two steps of opening: each starts while S3 is awaited. */
   readonly prepare?: { readonly load: () => Promise<unknown>; readonly start: () => Promise<unknown> };
 }
@@ -50,7 +57,9 @@ class Versions<R extends Runner> {
    */
   #latest: readonly string[] = [];
   /** An opening that outlasted the time of its invocation. */
-  #lasting: { readonly version: string; readonly runner: Promise<R> } | undefined;
+  #lasting:
+    | { readonly version: string; readonly runner: Promise<R>; readonly leaveRoom: () => void }
+    | undefined;
 
   constructor(options: VersionsOptions<R>) {
     this.#options = options;
@@ -74,10 +83,10 @@ class Versions<R extends Runner> {
     const before = this.#latest;
     this.#latest = [...this.#open.map((runner) => runner.version), wanted.version];
     try {
-      const runner = await this.#lasts(wanted, time);
+      const { runner, leaveRoom } = await this.#lasts(wanted, time);
       this.#latest = [this.#pointer, this.#pointer?.canary].flatMap((one) => one?.version ?? []);
       this.#open.push(runner);
-      return tidyAfter(runner, async () => {
+      return closing(runner, leaveRoom, async () => {
         this.#open.splice(this.#open.indexOf(runner), 1);
         await this.#tidy();
       });
@@ -90,24 +99,34 @@ class Versions<R extends Runner> {
   }
 
   /** The opening of a worker takes as long as its code: in the next invocation it goes on where it was frozen. */
-  async #lasts(wanted: ModelPointer, time: LoadTime | undefined): Promise<R> {
+  async #lasts(wanted: ModelPointer, time: LoadTime | undefined) {
     if (this.#lasting && this.#lasting.version !== wanted.version) {
-      leave(this.#lasting.runner.then((runner) => runner.close()));
+      const { runner, leaveRoom } = this.#lasting;
+      leave(runner.then((opened) => opened.close()).finally(leaveRoom));
       this.#lasting = undefined;
     }
-    if (!this.#lasting) {
-      const folder = await this.#download(wanted, time);
-      this.#lasting = { version: wanted.version, runner: this.#options.open(folder, wanted) };
-    }
-    const { runner } = this.#lasting;
+    this.#lasting ??= await this.#begin(wanted, time);
+    const { runner, leaveRoom } = this.#lasting;
     try {
       const opened = await waitWithin(time?.signal, runner);
       this.#lasting = undefined;
-      return opened;
+      return { runner: opened, leaveRoom };
     } catch (error) {
       if (time && error === time.signal.reason)
         throw stopped(wanted, 'it is being opened, and the next request waits for it', true);
       this.#lasting = undefined;
+      leaveRoom();
+      throw error;
+    }
+  }
+
+  async #begin(wanted: ModelPointer, time: LoadTime | undefined) {
+    const leaveRoom = (await this.#options.makeRoom?.(wanted, time?.signal)) ?? (() => undefined);
+    try {
+      const folder = await this.#download(wanted, time);
+      return { version: wanted.version, runner: this.#options.open(folder, wanted), leaveRoom };
+    } catch (error) {
+      leaveRoom();
       throw error;
     }
   }
@@ -153,8 +172,8 @@ function stopped({ version }: ModelPointer, what: string, progressed: boolean): 
   return new LoadStopped(`version ${version} of the model: ${what}`, { progressed });
 }
 
-/** The same runner; once it is closed, `then` is called. */
-function tidyAfter<R extends Runner>(runner: R, then: () => Promise<void>): R {
-  let closing: Promise<void> | undefined;
-  return { ...runner, close: () => (closing ??= runner.close().then(then)) };
+/** The same runner; once it is closed, the others are called. */
+function closing<R extends Runner>(runner: R, leaveRoom: () => void, then: () => Promise<void>): R {
+  let ending: Promise<void> | undefined;
+  return { ...runner, close: () => (ending ??= runner.close().finally(leaveRoom).then(then)) };
 }

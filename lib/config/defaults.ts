@@ -20,6 +20,7 @@ export const DEFAULTS = {
   jobs: {"maximumConcurrency":0,"buckets":[]},
   function: {"memoryMB":1769,"timeoutSeconds":30},
   http: {"tokenBucketEnabled":false,"tokensPerSecond":100,"tokenAcquireTimeoutMs":100,"corsOrigins":[],"allowedHosts":[]},
+  models: {"pinned":[]},
   capture: {"share":0,"include":[],"leaveOut":[],"days":30,"failures":true},
   release: {"days":1,"trials":false},
   worker: {"modelName":"","numWorker":1,"batchGroupTimeout":5,"deviceMap":[-1],"gpuMemoryFraction":0.2,"protocol":"obj","logName":"WKRServer","verbose":false,"predictTimeout":30000,"startTimeout":120000,"stopTimeout":30000,"maxBatches":0,"memoryMB":0,"python":"python3","allowImgHost":[],"numWorkerExpanded":0,"deviceToExpand":0,"busyUtilThreshold":0.95,"durationExpand":300000,"durationSqueeze":600000},

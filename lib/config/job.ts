@@ -18,6 +18,17 @@ export type JobConfig = Group<''> & {
   readonly [Name in Exclude<keyof typeof GROUPS, '' | 'image'>]: Group<Name>;
 } & { readonly image: Omit<Group<'image'>, 'preset'> };
 
+const MB = 1024 * 1024;
+/** Memory of a function beside its models. */
+const FUNCTION_MB = 256;
+const LEAST_MODELS_MB = 64;
+
+/** The budget of the further models of a job, in bytes. */
+export function modelsBudget({ models, function: { memoryMB } }: JobConfig): number {
+  const half = Math.floor((memoryMB - FUNCTION_MB) / 2);
+  return (models.memoryMB ?? Math.max(LEAST_MODELS_MB, half)) * MB;
+}
+
 /** API Gateway waits 30 s; the function ends earlier, so that the answer comes from it. */
 const MAX_PREDICT_SECONDS = 29;
 

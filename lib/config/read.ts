@@ -17,6 +17,7 @@ export function readJob(settings: ReadonlyMap<string, Setting>): { job: JobConfi
     ...read(''),
     image: withPreset(image, preset),
     import: read('import'),
+    models: read('models'),
     queue: read('queue'),
     jobs: read('jobs'),
     function: read('function'),

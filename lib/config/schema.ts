@@ -9,6 +9,7 @@ import { type Ports, portsOf } from './batch-axes.ts';
 import { CAPTURE, RELEASE } from './capture-settings.ts';
 import { PRESET_NAMES, type PresetName, presetOf } from './image-presets.ts';
 import { constantsOf, IGNORABLE, ignoredOf, inputsOf, namesOf, ONE, shapesOf } from './import-values.ts';
+import { MODELS } from './models-settings.ts';
 import { targetsOf } from './notify-targets.ts';
 import { JOBS, QUEUE } from './queue-settings.ts';
 import {
@@ -261,6 +262,7 @@ export const GROUPS = {
   jobs: JOBS,
   function: FUNCTION,
   http: HTTP,
+  models: MODELS,
   capture: CAPTURE,
   release: RELEASE,
   worker: WORKER,

@@ -23,6 +23,8 @@ export interface Enqueue extends Notified {
   readonly canaryKey?: string | undefined;
   /** Seconds in the queue after which it is not run any more, if its sender said that. */
   readonly expiresAfter?: number | undefined;
+  /** The name of the model, as its sender wrote it. Default: the job's own. */
+  readonly model?: string | undefined;
 }
 
 /**

@@ -3,7 +3,7 @@
  * cluster-serving_<job>:*` and read every hit as a result, so no other key may start with that.
  */
 import { URI_BYTES } from './client-limits.ts';
-import { badConfig, badRequest } from './errors.ts';
+import { badConfig, badRequest, ServingError } from './errors.ts';
 
 /** The version in package.json. */
 export const SERVER_VERSION = '0.1.0';
@@ -21,6 +21,28 @@ export function assertJobName(name: string): string {
     );
   }
   return name;
+}
+
+/** True for what can name a further model of a job: the same texts as for a job. */
+export function isModelName(name: unknown): name is string {
+  return typeof name === 'string' && JOB_NAME.test(name);
+}
+
+/** The name of a model in a request or a record: which exist is known where it runs. @throws not_found for what can name none */
+export function assertModelAsked(name: string): string {
+  if (JOB_NAME.test(name)) return name;
+  const text = JSON.stringify(name.slice(0, 80));
+  throw new ServingError('not_found', `no model ${text}; names have 1 to 60 letters, digits, "-" or "_"`);
+}
+
+/** @throws bad_config when `name` cannot name a further model of the job */
+export function assertModelName(name: string, job: string): string {
+  if (name === job)
+    throw badConfig(`model ${name}: the job's own model has its name; leave the name of the model out`);
+  if (isModelName(name)) return name;
+  throw badConfig(
+    `model name ${JSON.stringify(name)}: expected 1 to 60 letters, digits, "-" or "_", starting with a letter or digit`,
+  );
 }
 
 /**
@@ -120,6 +142,16 @@ export function limiterKey(job: string): string {
 
 export function modelPrefix(job: string): string {
   return `models/${job}/`;
+}
+
+/** Below it, the further models of a job have a folder each, under their names. */
+export function namedModelsPrefix(job: string): string {
+  return `${modelPrefix(job)}named/`;
+}
+
+/** The place of a further model of the job, which has all that the place of the job's own model has. */
+export function namedModelPrefix(job: string, name: string): string {
+  return `${namedModelsPrefix(job)}${name}/`;
 }
 
 export function deadLetterPrefix(job: string): string {

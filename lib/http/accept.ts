@@ -7,7 +7,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import { CANARY_KEY } from '../codecs/attributes.ts';
 import { assertIdentity, readCanaryKey } from '../contract/enqueue.ts';
 import { logError } from '../contract/log.ts';
-import { locationOf } from '../contract/names.ts';
+import { assertModelAsked, locationOf } from '../contract/names.ts';
 import { assertTarget, type Targets } from '../contract/notice.ts';
 import { elementAt } from '../contract/present.ts';
 import { assertSchedule, scheduleOfTexts } from '../contract/schedule.ts';
@@ -44,7 +44,11 @@ export interface AcceptDeps {
   readonly uploads?: ReadUpload;
   /** Lets `status` know what is queued; absent where the store cannot be reached. */
   readonly announcer?: () => Announcer;
-  readonly settings: { readonly notify: Targets; readonly queue?: { readonly recordTtlSeconds: number } };
+  readonly settings: {
+    readonly notify: Targets;
+    readonly queue?: { readonly recordTtlSeconds: number };
+    readonly jobName?: string;
+  };
 }
 
 /** A record on each line. */
@@ -133,6 +137,8 @@ function identified(
   // An image, a form or a table has no place for it.
   const given = { notify: notify ?? parameters['notify'], taskToken };
   const canaryKey = readCanaryKey(headers[CANARY_KEY]);
+  const { model: name } = parameters;
+  const model = name === undefined || name === settings.jobName ? undefined : assertModelAsked(name);
   const texts = scheduleOfTexts(parameters);
   const times = {
     expiresAfter: expiresAfter ?? texts.expiresAfter,
@@ -142,6 +148,7 @@ function identified(
     ...submission,
     trace,
     canaryKey,
+    model,
     ...assertTarget(given, settings.notify),
     ...assertSchedule(times, settings.queue?.recordTtlSeconds),
   };

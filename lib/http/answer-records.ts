@@ -1,4 +1,5 @@
 /** The middle of the routes that answer the records of one request together: the limit, the run, the timers and the version. */
+import { DEFAULT_JOB_NAME } from '../contract/names.ts';
 import type { Inputs, Outcome, Runner } from '../contract/values.ts';
 import { type InvocationClock, requestPolicy } from '../pipeline/deadline.ts';
 import { serveRequest } from '../pipeline/serve.ts';
@@ -10,6 +11,8 @@ interface Asked {
   readonly records: readonly Inputs[];
   /** Throws an error of a record, with its place in the body as the caller counts it. Default: throws it unchanged. */
   readonly inPlace?: (error: unknown) => never;
+  /** The model that the body names. Default: that of the request. */
+  readonly model?: string | undefined;
   /** Headers of the answer, besides the model's version. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
 }
@@ -25,13 +28,14 @@ interface Steps<A extends Asked> {
 
 /** POST /predict has its own copy, which awaits less. @throws rate_limited, and any error of the steps and the model */
 export async function answerRecords<A extends Asked>(
-  { observers, limiter, model }: Pick<InferenceDeps, 'observers' | 'limiter' | 'model'>,
+  deps: InferenceDeps,
   clock: InvocationClock | undefined,
   { read, assertServes, answer }: Steps<A>,
 ): Promise<HttpResponse> {
-  const stopRequest = observers.start('request');
-  await limiter?.acquire(clock?.caller);
+  const stopRequest = deps.observers.start('request');
+  await deps.limiter?.acquire(clock?.caller);
   const asked = await read();
+  const { model, observers } = await chosenFor(deps, asked);
   const { records, inPlace = raise, headers } = asked;
   observers.rowsRead?.(records.length);
   const stopRun = observers.start('run');
@@ -46,6 +50,12 @@ export async function answerRecords<A extends Asked>(
   const text = await answer(outcomes, asked);
   stopRequest();
   return jsonText(200, text, { ...runHeaders(runner, outcomes), ...headers });
+}
+
+async function chosenFor(deps: InferenceDeps, { model: name }: Asked): Promise<InferenceDeps> {
+  if (name === undefined || name === (deps.jobName ?? DEFAULT_JOB_NAME)) return deps;
+  const { withModel } = await import('./named.ts');
+  return withModel(deps, { name, isInPath: false });
 }
 
 function raise(error: unknown): never {

@@ -18,7 +18,7 @@ export const SUBMIT_KEYS: readonly string[] = [...PREDICT_KEYS, 'uri', 'uris', .
 /** Keys of a record as clients of the queue write it. */
 export const RECORD_KEYS: readonly string[] = ['data', 'uri', 'serde', ...SAID];
 /** Those that the query may have, because an image, a form or a table has no other place for them. */
-const IN_QUERY: readonly string[] = ['notify', 'expiresAfter', 'delaySeconds'];
+const IN_QUERY: readonly string[] = ['notify', 'expiresAfter', 'delaySeconds', 'model'];
 
 /**
  * Keys that TensorFlow Serving, the Open Inference Protocol Vertex AI and MLflow define; the last three are those of a golden
@@ -36,7 +36,8 @@ const FOREIGN: ReadonlySet<string> = new Set([
 
 const ASK = 'ask for the result, with GET /predictions/{uri} and the header "Prefer: wait=20"';
 const WAITS = 'POST /predictions answers at once, POST /predict when the model has run';
-const ADDRESS = 'the address of a request says which job answers, with the version that serves';
+const ADDRESS =
+  'the address of a request says which model answers, ?model=name or the job of the path, with the version that serves';
 const ORDER = 'records run as the queue delivers them';
 const SETTING = 'it is a setting of the job, in config.yaml';
 

@@ -12,11 +12,12 @@ import type { Inputs, NamedTensor, Outcome, Runner } from '../contract/values.ts
 import { floatText } from '../pipeline/answer/postprocess.ts';
 import type { InvocationClock } from '../pipeline/deadline.ts';
 import { answerRecords } from './answer-records.ts';
-import { assertModel, type InferenceDeps, jobOf } from './open-inference/run.ts';
+import type { InferenceDeps } from './open-inference/run.ts';
 import type { HttpRequest } from './request.ts';
 import type { HttpResponse } from './response.ts';
 
 interface Asked {
+  readonly model: string;
   readonly records: readonly Inputs[];
   readonly isBase64: boolean;
   /** How many numbers a vector is to have; undefined: as many as the model gives. */
@@ -35,11 +36,10 @@ export function answerEmbeddings(
   deps: InferenceDeps,
   clock: InvocationClock | undefined,
 ): Promise<HttpResponse> {
-  const model = jobOf(deps);
   return answerRecords(deps, clock, {
-    read: () => askedOf(request, model),
-    assertServes: (runner, asked) => assertEmbeds(runner, model, asked),
-    answer: (outcomes, { dimensions, isBase64 }) =>
+    read: () => askedOf(request),
+    assertServes: (runner, asked) => assertEmbeds(runner, asked.model, asked),
+    answer: (outcomes, { model, dimensions, isBase64 }) =>
       answerText(
         model,
         outcomes.map((outcome) => shortened(outcome, dimensions)),
@@ -48,12 +48,11 @@ export function answerEmbeddings(
   });
 }
 
-function askedOf(request: HttpRequest, job: string): Asked {
+function askedOf(request: HttpRequest): Asked {
   const { parsed } = readJson(request.body());
   if (!isObject(parsed)) throw badRequest('expected {"input": "text", "model": "..."}');
   const { input, model, encoding_format: format = 'float', dimensions, prompt_name: prompt } = parsed;
   if (typeof model !== 'string') throw badRequest(`"model": expected a name, got ${quoteValue(model)}`);
-  assertModel(model, job);
   if (format !== 'float' && format !== 'base64') {
     throw badRequest(`"encoding_format": expected "float" or "base64", got ${quoteValue(format)}`);
   }
@@ -66,6 +65,7 @@ function askedOf(request: HttpRequest, job: string): Asked {
   const inputs = inputsOf(input);
   if (inputs.length > LIMITS.instances) throw overLimit('instances', `${inputs.length} inputs are`);
   return {
+    model,
     records: inputs.map((one, index) => withPrompt(recordOf(one, index), prompt ?? undefined)),
     prompt: prompt ?? undefined,
     isBase64: format === 'base64',

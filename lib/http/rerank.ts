@@ -11,11 +11,13 @@ import type { Inputs, Outcome, Runner, Value } from '../contract/values.ts';
 import { floatText } from '../pipeline/answer/postprocess.ts';
 import type { InvocationClock } from '../pipeline/deadline.ts';
 import { answerRecords } from './answer-records.ts';
-import { assertModel, type InferenceDeps, jobOf } from './open-inference/run.ts';
+import { type InferenceDeps, jobOf } from './open-inference/run.ts';
 import type { HttpRequest } from './request.ts';
 import type { HttpResponse } from './response.ts';
 
 interface Asked {
+  /** The name that the body has; undefined for that of the request. */
+  readonly model: string | undefined;
   /** The query with each of the texts. */
   readonly records: readonly Inputs[];
   readonly texts: readonly string[];
@@ -37,10 +39,9 @@ export function answerRerank(
   deps: InferenceDeps,
   clock: InvocationClock | undefined,
 ): Promise<HttpResponse> {
-  const job = jobOf(deps);
   return answerRecords(deps, clock, {
-    read: () => askedOf(request, job),
-    assertServes: (runner) => assertScoresPairs(runner, job),
+    read: () => askedOf(request),
+    assertServes: (runner, { model }) => assertScoresPairs(runner, model ?? jobOf(deps)),
     answer: (outcomes, asked) => {
       if (!asked.cutsOff) assertWhole(outcomes);
       return answerText(asked, outcomes.map(rawScoreOf));
@@ -48,7 +49,7 @@ export function answerRerank(
   });
 }
 
-function askedOf(request: HttpRequest, job: string): Asked {
+function askedOf(request: HttpRequest): Asked {
   const { parsed } = readJson(request.body());
   if (!isObject(parsed)) throw badRequest('expected {"query": "a text", "texts": ["another", ...]}');
   const { query, texts, documents, model, top_n: most } = parsed;
@@ -57,7 +58,6 @@ function askedOf(request: HttpRequest, job: string): Asked {
     throw badRequest('expected either "texts" or "documents"');
   if (model !== undefined && typeof model !== 'string')
     throw badRequest(`"model": expected a name, got ${quoteValue(model)}`);
-  if (model !== undefined) assertModel(model, job);
   if (most !== undefined && !(isCount(most) && most > 0))
     throw badRequest(`"top_n": expected a whole number from 1, got ${quoteValue(most)}`);
   assertDirection(parsed);
@@ -72,6 +72,7 @@ function askedOf(request: HttpRequest, job: string): Asked {
       `the query, once for each text, has ${characters} characters, which are`,
     );
   return {
+    model,
     records: list.map((text) => new Map([inputOf('text', query), inputOf('text_pair', text)])),
     texts: list,
     isCohere,

@@ -30,17 +30,24 @@ export type SentOutcome =
   | Extract<Outcome, { ok: true }>
   | { readonly ok: false; readonly error: ErrorRecord };
 
+/** A process may have several models, each under a key of its own. Default: one, without a key. */
+interface Keyed {
+  readonly key?: string | undefined;
+}
+
 export type IsolatedRequest =
-  | { readonly open: IsolatedModel }
-  | {
+  | ({ readonly open: IsolatedModel } & Keyed)
+  /** Nothing runs in it any more. It is not answered. */
+  | { readonly close: string }
+  | (Keyed & {
       readonly run: SentRecords;
       /** By record (packed.ts). */
       readonly bindings?: readonly (Binding | undefined)[] | undefined;
       readonly policy?: RunPolicy;
-    }
+    })
   /** For the run that is under way: records of it that have not run get a `timeout`. */
   | { readonly stop: true }
-  | { readonly describe: true };
+  | ({ readonly describe: true } & Keyed);
 export type IsolatedReply =
   | { readonly outcomes: readonly SentOutcome[] }
   /** The outputs of records that all succeeded, and their places in runs. Default: they were one run, a row each. */
@@ -198,10 +205,10 @@ function forkChild(): ChildProcess {
   return child;
 }
 
-/** Starts the process of a model, which opens it at once; the first reply waits for that. */
-export function startIsolated(model: IsolatedModel): ChildProcess {
+/** Starts the process of a model, which opens it at once; the first reply waits for that. Without one it opens none. */
+export function startIsolated(model?: IsolatedModel): ChildProcess {
   const child = takePrepared() ?? forkChild();
-  child.send({ open: model } satisfies IsolatedRequest, () => undefined);
+  if (model) child.send({ open: model } satisfies IsolatedRequest, () => undefined);
   return child;
 }
 

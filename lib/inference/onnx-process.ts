@@ -25,44 +25,75 @@ export class ProcessEnded extends ServingError {
   }
 }
 
-export class OnnxProcess {
-  readonly #child: ReturnType<typeof startIsolated>;
-  #why: string | undefined;
-  #inputs: readonly TensorSpec[] = [];
-  /** How it ended. Never rejects. */
-  readonly ended: Promise<string>;
-
-  constructor(model: IsolatedModel) {
-    this.#child = startIsolated(model);
-    this.ended = once(this.#child, 'exit').then(([code, signal]) => this.#why ?? howOf(code, signal));
-  }
-
-  /** @throws the error of opening the model */
-  async facts(): Promise<ModelFacts> {
-    const reply = await this.#ask({ describe: true });
-    if (!('facts' in reply)) throw unexpected(reply);
-    this.#inputs = reply.facts.inputs;
-    return reply.facts;
-  }
-
+/** A process, as one of its models sees it. */
+export interface ModelProcess {
   /**
    * One batch; the next may follow when this one has ended.
    * @throws ProcessEnded; with `failFast` the first failure
    */
-  async run(records: readonly Inputs[], { failFast, exactSignature, isRow }: RunPolicy): Promise<Outcome[]> {
+  run(records: readonly Inputs[], policy: RunPolicy): Promise<Outcome[]>;
+  /** Its time is over: records of the batch that have not run get a `timeout`. */
+  stop(): void;
+  /** Ends it at once. @param why what `ended` says */
+  kill(why: string): void;
+}
+
+export class OnnxProcess implements ModelProcess {
+  readonly #child: ReturnType<typeof startIsolated>;
+  #why: string | undefined;
+  /** The inputs of the open models, by key. */
+  readonly #inputs = new Map<string | undefined, readonly TensorSpec[]>();
+  /** How it ended. Never rejects. */
+  readonly ended: Promise<string>;
+
+  /** @param model default: it begins without one */
+  constructor(model?: IsolatedModel) {
+    this.#child = startIsolated(model);
+    this.ended = once(this.#child, 'exit').then(([code, signal]) => this.#why ?? howOf(code, signal));
+  }
+
+  /** @param key default: of the model that it began with. @throws the error of opening the model */
+  async facts(key?: string): Promise<ModelFacts> {
+    const reply = await this.#ask({ describe: true, key });
+    if (!('facts' in reply)) throw unexpected(reply);
+    this.#inputs.set(key, reply.facts.inputs);
+    return reply.facts;
+  }
+
+  has(key: string): boolean {
+    return this.#inputs.has(key);
+  }
+
+  /** Opens one more model. @throws the error of opening it */
+  open(key: string, model: IsolatedModel): Promise<ModelFacts> {
+    this.#child.send({ open: model, key } satisfies IsolatedRequest, () => undefined);
+    return this.facts(key);
+  }
+
+  /** Closes a model in which nothing runs. */
+  close(key: string): void {
+    this.#inputs.delete(key);
+    if (this.#child.connected) this.#child.send({ close: key } satisfies IsolatedRequest, () => undefined);
+  }
+
+  async run(
+    records: readonly Inputs[],
+    { failFast, exactSignature, isRow }: RunPolicy,
+    key?: string,
+  ): Promise<Outcome[]> {
     const policy = {
       failFast: failFast ?? false,
       exactSignature: exactSignature ?? false,
       isRow: isRow ?? false,
     };
-    const run = packFor(records, this.#inputs);
-    const reply = await this.#ask({ run, bindings: bindingsOf(records, this.#inputs), policy });
+    const inputs = this.#inputs.get(key) ?? [];
+    const run = packFor(records, inputs);
+    const reply = await this.#ask({ run, bindings: bindingsOf(records, inputs), policy, key });
     const outcomes = receivedOutcomes(reply);
     if (outcomes) return outcomes;
     throw unexpected(reply);
   }
 
-  /** Its time is over: records of the batch that have not run get a `timeout`. */
   stop(): void {
     this.#child.send({ stop: true } satisfies IsolatedRequest, () => undefined);
   }
@@ -75,7 +106,6 @@ export class OnnxProcess {
     clearTimeout(late);
   }
 
-  /** Ends it at once. @param why what `ended` says */
   kill(why: string): void {
     this.#why ??= why;
     this.#child.kill('SIGKILL');

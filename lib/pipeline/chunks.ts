@@ -101,7 +101,11 @@ function messageOf(delivered: Delivered): Unloaded {
   const { messageId, attributes, body } = delivered;
   const attempts = Number(attributes.ApproximateReceiveCount ?? 1);
   const enqueue = enqueueOf(delivered);
-  return { id: messageId, enqueue, attempts, key: enqueue.canaryKey ?? attributes.MessageGroupId, body };
+  const { canaryKey, model } = enqueue;
+  const { MessageGroupId: group } = attributes;
+  // A group that is the model's says nothing of the sender.
+  const tenant = group === model ? undefined : group;
+  return { id: messageId, enqueue, attempts, key: canaryKey ?? tenant, body };
 }
 
 function isFresh({ attempts }: Message): boolean {

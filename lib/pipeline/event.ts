@@ -4,22 +4,23 @@
  * record changes nothing.
  */
 import type { SQSBatchResponse, SQSEvent } from 'aws-lambda';
+import { enqueueOf } from '../codecs/attributes.ts';
+import type { Enqueue } from '../contract/enqueue.ts';
 import { ServingError } from '../contract/errors.ts';
 import type { Model } from '../contract/values.ts';
 import { ageLimit, chunksOf, type Delivered, type Payloads } from './chunks.ts';
 import { deadlineOf, type InvocationClock } from './deadline.ts';
+import type { NamedModels } from './named-models.ts';
 import type { Observers } from './observer.ts';
-import {
-  type Endings,
-  queueSteps,
-  type RunningReports,
-  type Sink,
-  type StepParts,
-  serveQueue,
-} from './serve.ts';
+import { type Endings, queueSteps, type RunningReports, type Sink, serveQueue } from './serve.ts';
+import { NO_MODEL, withRunners } from './sides.ts';
 
 export interface EventDeps {
   readonly model: Model;
+  /** The name of the job, and of its own model. */
+  readonly jobName?: string;
+  /** Further models that records name. Default: there are none. */
+  readonly further?: (() => Promise<NamedModels>) | undefined;
   readonly sink: Sink;
   readonly running: RunningReports;
   /** The store of records that are too large for a message. */
@@ -35,7 +36,7 @@ export interface EventDeps {
 
 /** Serves events of SQS with these parts. */
 export const serveEvent =
-  ({ model, endings, recordTtlSeconds = 0, now, payloads, ...parts }: EventDeps) =>
+  ({ model, further, endings, recordTtlSeconds = 0, now, payloads, ...parts }: EventDeps) =>
   async ({ Records }: SQSEvent, clock?: InvocationClock): Promise<SQSBatchResponse> => {
     const deadline = deadlineOf(clock);
     const { observers } = parts;
@@ -43,10 +44,15 @@ export const serveEvent =
       const tookMs = Math.max(0, now() - Number(attributes.SentTimestamp));
       observers.stepEnded?.({ step: 'wait', tookMs });
     }
+    const startedMs = now();
+    const findModel = further && (async (name: string) => (await further()).find(name, startedMs));
+    const isNamed = ({ model: name }: Enqueue) => name !== undefined && name !== parts.jobName;
     try {
+      // The job's own model may be away, or none: records of others do not wait for it.
+      const own = Records.every((record) => isNamed(enqueueOf(record))) ? NO_MODEL : model;
       return failures(
-        await withRunners(model, (runners) => {
-          const steps = queueSteps({ ...parts, ...runners, deadline, ...endings?.(Records) });
+        await withRunners(own, (runners) => {
+          const steps = queueSteps({ ...parts, ...runners, findModel, deadline, ...endings?.(Records) });
           const chunks = chunksOf(Records, payloads, deadline, ageLimit(recordTtlSeconds, now));
           return serveQueue(chunks, steps);
         }),
@@ -57,19 +63,6 @@ export const serveEvent =
       return failures(Records.map(({ messageId }) => messageId));
     }
   };
-
-/** Calls `work` with the runner that serves, and that of a canary while there is one. */
-function withRunners<T>(
-  model: Model,
-  work: (runners: Pick<StepParts, 'runner' | 'canary'>) => Promise<T>,
-): Promise<T> {
-  const { canary } = model;
-  if (!canary) return model.use((runner) => work({ runner }));
-  const { takes } = canary;
-  return model.use((runner) =>
-    canary.model.use((other) => work({ runner, canary: { takes, runner: other } })),
-  );
-}
 
 function failures(ids: readonly string[]): SQSBatchResponse {
   return { batchItemFailures: ids.map((id) => ({ itemIdentifier: id })) };

@@ -6,7 +6,9 @@
  */
 
 import { inInstance } from '../codecs/instances.ts';
+import { ServingError } from '../contract/errors.ts';
 import { failedIn } from '../contract/log.ts';
+import { DEFAULT_JOB_NAME } from '../contract/names.ts';
 import { elementAt } from '../contract/present.ts';
 import { sliceTensor } from '../contract/tensor.ts';
 import type { Canary, Inputs, NamedTensor, Outcome, Runner, RunPolicy } from '../contract/values.ts';
@@ -23,9 +25,11 @@ import {
   type QueuedRecord,
   type ReturnedMessage,
 } from './decode.ts';
+import { type NamedModel, unknownModel } from './named-models.ts';
 import { observeRecords, observeRequest, observeRun } from './observed.ts';
 import type { Observers } from './observer.ts';
 import { assertOneEach } from './outcomes.ts';
+import { byModel, type Side, sidesOf, withRunners } from './sides.ts';
 
 /** The outcome of one chunk. */
 export interface RanRecords {
@@ -130,6 +134,10 @@ export interface StepParts extends Partial<Endings> {
   readonly runner: Runner;
   /** The runner of a version that takes a share of the records. */
   readonly canary?: (Pick<Canary, 'takes'> & { readonly runner: Runner }) | undefined;
+  /** The name under which records may name the job's own model. */
+  readonly jobName?: string | undefined;
+  /** Finds a further model. Default: there are none. @throws not_found, model_unavailable */
+  readonly findModel?: ((name: string) => Promise<NamedModel>) | undefined;
   readonly running: RunningReports;
   readonly sink: Sink;
   readonly deadline: Deadline;
@@ -145,8 +153,9 @@ export function queueSteps(parts: StepParts): Steps {
       return decodeMessages(chunk, buffers, runs?.most);
     },
     async run(decoded, buffers) {
-      const ran: RanBy[] = [];
-      for (const side of sidesOf(decoded, parts)) ran.push(await runSide(side, buffers, parts));
+      const { own, named } = byModel(decoded, parts.jobName);
+      const ran = own ? await runSides(own, buffers, parts) : [];
+      for (const [name, records] of named) ran.push(...(await runNamed(name, records, buffers, parts)));
       // Messages for which no time was left did not run.
       if (decoded.records.length > 0 || !isLate(decoded)) stopRun?.();
       return ran;
@@ -161,21 +170,31 @@ export function queueSteps(parts: StepParts): Steps {
   };
 }
 
-interface Side {
-  readonly decoded: Decoded;
-  readonly runner: Runner;
+async function runSides(decoded: Decoded, buffers: Scratch, parts: StepParts): Promise<RanBy[]> {
+  const ran: RanBy[] = [];
+  for (const side of sidesOf(decoded, parts)) ran.push(await runSide(side, buffers, parts));
+  return ran;
 }
 
-/** The records of each version: one goes to the same at each delivery. The rest of the chunk goes with the first. */
-function sidesOf(decoded: Decoded, { runner, canary }: StepParts): Side[] {
-  if (!canary) return [{ decoded, runner }];
-  const isTaken = ({ key, uri }: QueuedRecord) => canary.takes(key ?? uri);
-  const taken = decoded.records.filter(isTaken);
-  if (taken.length === 0) return [{ decoded, runner }];
-  const rest = { ...decoded, records: decoded.records.filter((record) => !isTaken(record)) };
-  const isAll = [rest.records, rest.finished, rest.returned].every(({ length }) => length === 0);
-  const side = { decoded: { records: taken, finished: [], returned: [] }, runner: canary.runner };
-  return isAll ? [side] : [{ decoded: rest, runner }, side];
+/** The records of a further model. What keeps it from running fails them alone. */
+async function runNamed(
+  name: string,
+  records: readonly QueuedRecord[],
+  buffers: Scratch,
+  parts: StepParts,
+): Promise<RanBy[]> {
+  const decoded: Decoded = { records, finished: [], returned: [] };
+  try {
+    if (!parts.findModel) throw unknownModel(name, parts.jobName ?? DEFAULT_JOB_NAME);
+    const { model, observers } = await parts.findModel(name);
+    return await withRunners(model, (runners) =>
+      runSides(decoded, buffers, { ...parts, canary: undefined, ...runners, observers }),
+    );
+  } catch (thrown) {
+    const error = ServingError.from(thrown);
+    const outcomes = records.map((): Outcome => ({ ok: false, error }));
+    return [{ ...sortOutcomes(decoded, outcomes, buffers), version: '' }];
+  }
 }
 
 async function runSide(

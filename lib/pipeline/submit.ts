@@ -21,10 +21,12 @@ export interface SentRecord extends Notified, Schedule {
   readonly identity: string;
   /** The body of its message: its payload. */
   readonly message: string;
-  /** The tenant, for a fair queue. */
+  /** The tenant, for a fair queue. Default: the name of its model, so that none holds up the others. */
   readonly groupId?: string | undefined;
   /** By its value a canary takes the record or not. Default: its tenant, or its uri. */
   readonly canaryKey?: string | undefined;
+  /** The name of the model that runs it. Default: the job's own. */
+  readonly model?: string | undefined;
   /** The request that it came with, where its client named that. */
   readonly request?: NamedRequest | undefined;
   /** Travels with its message. */
@@ -69,7 +71,7 @@ export async function submit(
   payloads: (() => Promise<LargeRecords>) | undefined,
   { trace, ...record }: SentRecord,
 ): Promise<void> {
-  const { uri, identity, groupId, delaySeconds } = record;
+  const { uri, identity, model, groupId = model, delaySeconds } = record;
   const message = forSqs(record.message);
   const attributes = newAttributes(identity, trace, record);
   const bytes = Buffer.byteLength(message);

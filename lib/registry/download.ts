@@ -21,6 +21,8 @@ export interface ModelPointer {
   readonly files: readonly ModelFile[];
   /** Undefined for a model that was copied by hand, or pushed by a release that made none. */
   readonly verification?: Verification | undefined;
+  /** Memory of a process for the open version, as its import measured it. */
+  readonly memoryBytes?: number | undefined;
 }
 
 /** `current.json` of a model prefix: which version serves. Written last by an upload, so that a swap is atomic. */
@@ -140,7 +142,7 @@ function readShadow(shadow: unknown): ServedVersions['shadow'] {
 
 /** @throws Error naming the field that is wrong */
 function readVersionOf(
-  { version, files, verification }: Unknown<ModelPointer>,
+  { version, files, verification, memoryBytes }: Unknown<ModelPointer>,
   location: ModelLocation,
 ): ModelPointer {
   if (!isVersion(version)) throw new Error('version');
@@ -158,6 +160,7 @@ function readVersionOf(
       return { path, bytes, sha256, key: versionKey(location, version, path) };
     }),
     verification: readVerification(verification),
+    memoryBytes: isCount(memoryBytes) ? memoryBytes : undefined,
   };
 }
 

@@ -5,7 +5,7 @@
  */
 
 import { ServingError } from '../contract/errors.ts';
-import { present } from '../contract/present.ts';
+import { isCount, present } from '../contract/present.ts';
 import { percentText } from '../contract/share.ts';
 import { readVerification, type Unknown, type Verification } from '../contract/verification.ts';
 import { putTextIf } from '../s3/conditional.ts';
@@ -68,6 +68,8 @@ export interface VersionFile {
 export interface VersionContent {
   readonly files: readonly VersionFile[];
   readonly verification?: Verification | undefined;
+  /** Memory of a process for the open version, as its import measured it. */
+  readonly memoryBytes?: number | undefined;
 }
 
 /** Activations that `current.json` keeps, which stays under its 1 MiB read limit so. Older ones are dropped. */
@@ -81,12 +83,15 @@ export async function readCurrent(s3: S3Client, location: ModelLocation): Promis
     throw unreachable(location, error);
   });
   if (!tagged) return { etag: undefined, version: undefined, history: [] };
-  const { version, history, files, verification, ...trials } = parse(tagged.text);
+  const { version, history, files, verification, memoryBytes, ...trials } = parse(tagged.text);
   if (!isVersion(version)) return { etag: tagged.etag, version: undefined, history: [] };
   const known = Array.isArray(history) ? history.filter(isActivation) : [];
   // A pointer from before there was a history, or one written by hand.
   const whole = known.at(-1)?.version === version ? known : [...known, { version, at: '' }];
-  const content = Array.isArray(files) ? { files, verification: readVerification(verification) } : undefined;
+  const measured = isCount(memoryBytes) ? memoryBytes : undefined;
+  const content = Array.isArray(files)
+    ? { files, verification: readVerification(verification), memoryBytes: measured }
+    : undefined;
   return { etag: tagged.etag, version, history: whole, content, ...readTrials(trials) };
 }
 
@@ -163,6 +168,7 @@ function contentText(content: VersionContent | undefined): VersionContent | unde
     content && {
       files: content.files.filter(({ path }) => !isGolden(path)),
       verification: content.verification,
+      memoryBytes: content.memoryBytes,
     }
   );
 }

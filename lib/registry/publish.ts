@@ -20,6 +20,7 @@ import {
   versionKey,
 } from './download.ts';
 import { type KeptGolden, withKeptGolden } from './kept-golden.ts';
+import { assertFits, type NamedPlace } from './memory.ts';
 import { findModelFile } from './onnx-file.ts';
 import {
   assertNoCanary,
@@ -65,6 +66,10 @@ export interface PublishOptions {
         kept: KeptGolden | undefined,
       ) => Promise<Verification>)
     | undefined;
+  /** The memory that the open model takes, as it was measured. Default: what is stored with the version. */
+  readonly memoryBytes?: number | undefined;
+  /** A further model of a job, which shares memory with others. Default: the job's own. */
+  readonly named?: NamedPlace | undefined;
   /** Wall clock in ms. Default Date.now. */
   readonly now?: () => number;
 }
@@ -153,16 +158,19 @@ async function publishFiles(
   const version = createHash('sha256').update(JSON.stringify(files)).digest('hex').slice(0, 12);
   assertFree(location, current, version, options);
   const known = await readManifest(s3, location, version);
+  const memoryBytes = options.memoryBytes ?? known?.memoryBytes;
+  if (options.named) assertFits(options.named, { files, memoryBytes });
   const verified = model === undefined ? undefined : await options.verify?.(model, known?.verification, kept);
   const verification = verified ?? known?.verification;
   const skipped = await uploadFiles(s3, location, version, local, options);
   const at = new Date(now()).toISOString();
   const stored = await readManifest(s3, location, version);
-  if (!stored || verification !== known?.verification) {
-    await writeManifest(s3, location, { version, files, uploadedAt: at, source, ...stored, verification });
+  if (!stored || verification !== known?.verification || memoryBytes !== known?.memoryBytes) {
+    const made = { version, files, uploadedAt: at, source };
+    await writeManifest(s3, location, { ...made, ...stored, verification, memoryBytes });
   }
   const serves = activate && !options.trial;
-  const uploaded = { version, files, verification };
+  const uploaded = { version, files, verification, memoryBytes };
   if (serves) await promoteUpload(s3, location, current, uploaded, { at, endsCanary: options.endsCanary });
   if (options.trial) await tryUpload(s3, location, current, { ...uploaded, since: at }, options.trial);
   return {

@@ -4,6 +4,7 @@
  * rollback selects it at that moment.
  */
 import { badConfig, modelUnavailable, ServingError } from '../contract/errors.ts';
+import { isCount } from '../contract/present.ts';
 import { readVerification, type Verification } from '../contract/verification.ts';
 import { getText, putText, type S3Client, sizeOf } from '../s3/objects.ts';
 import { listPages, readAll, removeObjects } from '../s3/pages.ts';
@@ -76,7 +77,12 @@ export async function readManifest(
         isModelPath(path) && Number.isSafeInteger(bytes) && /^[0-9a-f]{64}$/.test(sha256),
     );
     if (!isWhole || manifest.files.length === 0) return undefined;
-    return { ...manifest, verification: readVerification(manifest.verification) };
+    const { verification, memoryBytes } = manifest;
+    return {
+      ...manifest,
+      verification: readVerification(verification),
+      memoryBytes: isCount(memoryBytes) ? memoryBytes : undefined,
+    };
   } catch {
     return undefined;
   }

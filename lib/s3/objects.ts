@@ -187,6 +187,29 @@ export async function listFolder(
     .filter(({ key }) => key !== prefix);
 }
 
+/**
+ * The names of the folders right below a prefix, in the order of S3.
+ * @param most after which it stops
+ */
+export async function listFolders(
+  s3: S3Client,
+  { bucket, key: Prefix }: ObjectAddress,
+  most: number,
+  signal?: AbortSignal,
+): Promise<string[]> {
+  const { ListObjectsV2Command } = await sdk();
+  const names: string[] = [];
+  let ContinuationToken: string | undefined;
+  do {
+    const list = new ListObjectsV2Command({ Bucket: bucket, Prefix, Delimiter: '/', ContinuationToken });
+    const page = await s3.send(list, { abortSignal: within(READ_MS, signal) });
+    for (const { Prefix: folder = '' } of page.CommonPrefixes ?? [])
+      names.push(folder.slice(Prefix.length, -1));
+    ContinuationToken = page.NextContinuationToken;
+  } while (ContinuationToken !== undefined && names.length < most);
+  return names.slice(0, most);
+}
+
 /** @param limits default: as long as it goes on */
 export async function putText(
   s3: S3Client,

@@ -66,6 +66,7 @@ export async function replayEdited(
     groupId: letter.groupId,
     canaryKey: letter.canaryKey,
     ...assertSchedule({ delaySeconds, expiresAfter }),
+    model: letter.model,
     ...readNotified({
       notify: submission.notify ?? letter.notify,
       taskToken: submission.taskToken ?? letter.taskToken,

@@ -5,6 +5,7 @@
  */
 
 import { type DeadLetter, replayOf } from '../../lib/codecs/dead-letter.ts';
+import { quoteName } from '../../lib/codecs/quote.ts';
 import type { JobConfig } from '../../lib/config/job.ts';
 import type { Enqueue } from '../../lib/contract/enqueue.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
@@ -98,6 +99,11 @@ export class Replay {
     const messages = found.flatMap(({ id, message }) => {
       if (message instanceof ServingError) this.#fail(id, undefined, message);
       if (!message || message instanceof ServingError) return [];
+      const { model } = message;
+      if (model !== undefined && model !== this.#place.job.jobName) {
+        this.#fail(id, undefined, ofOther(model));
+        return [];
+      }
       // The id is the file's name, not the one in the message, because that file is removed.
       return [{ id, enqueue: replayOf(message), attempts: 1, sent: message }];
     });
@@ -210,4 +216,12 @@ export class Replay {
     this.#options.onFailed({ id, uri, error });
     return false;
   }
+}
+
+/** Here only the job's own model runs, whose answer would be another one. */
+function ofOther(model: string): ServingError {
+  return new ServingError(
+    'model_unavailable',
+    `a record of the further model ${quoteName(model)} is not run here; send it through the queue again`,
+  );
 }

@@ -8,8 +8,10 @@ import { DATATYPES } from '../../lib/codecs/open-inference/tensor.ts';
 import { textsLength, writeTexts } from '../../lib/codecs/open-inference/texts.ts';
 import { quoteName, quoteNames } from '../../lib/codecs/quote.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
+import { suggest } from '../../lib/contract/suggest.ts';
 import type { TraceHeaders } from '../../lib/contract/trace.ts';
 import type { NamedTensor } from '../../lib/contract/values.ts';
+import { withModel } from '../../lib/http/named.ts';
 import { answered } from '../../lib/http/open-inference/endpoint.ts';
 import {
   admitted,
@@ -80,7 +82,7 @@ export const METHODS: Readonly<Record<string, Method>> = {
   ModelReady: {
     answer: tables.READY,
     run: async (jobs, { bytes }) => {
-      const { deps, path } = modelOf(jobs, bytes);
+      const { deps, path } = await modelOf(jobs, bytes);
       return { ready: await isReady(deps, `${path}/ready`) };
     },
   },
@@ -117,18 +119,29 @@ export const REFUSED: Readonly<Record<string, string>> = {
   ...of(['TraceSetting', 'LogSettings'], SETTINGS),
 };
 
-/** @throws not_found */
-function jobNamed(jobs: Jobs, name: string): GrpcJob {
+/** The job of this name, or the first that has a further model of this name. @throws not_found, model_unavailable */
+async function jobNamed(jobs: Jobs, name: string): Promise<GrpcJob> {
   const found = jobs.find(({ deps }) => jobOf(deps) === name);
   if (found) return found;
-  const names = quoteNames(jobs.map(({ deps }) => jobOf(deps)));
-  throw new ServingError('not_found', `no model ${quoteName(name)}; there is ${names}`);
+  const known = jobs.map(({ deps }) => jobOf(deps));
+  for (const job of jobs) {
+    const { deps } = job;
+    const chosen = await withModel(deps, { name, isInPath: true });
+    if (jobOf(chosen) === name) return { ...job, deps: chosen };
+    known.push(...(chosen.names ?? []));
+  }
+  const meant = suggest(name, known);
+  const advice = meant === undefined ? `there is ${quoteNames(known)}` : `did you mean ${quoteName(meant)}?`;
+  throw new ServingError('not_found', `no model ${quoteName(name)}; ${advice}`);
 }
 
 /** The model that a message names, and its path in REST. */
-function modelOf(jobs: Jobs, bytes: Uint8Array): { readonly deps: InferenceDeps; readonly path: string } {
+async function modelOf(
+  jobs: Jobs,
+  bytes: Uint8Array,
+): Promise<{ readonly deps: InferenceDeps; readonly path: string }> {
   const { name = '', version = '' } = readRequest(bytes, tables.MODEL) as Readonly<Record<string, string>>;
-  const { deps } = jobNamed(jobs, name);
+  const { deps } = await jobNamed(jobs, name);
   if (version === '') return { deps, path: `/v2/models/${name}` };
   const model = modelFor(deps.model, { headers: {}, version, requestId: randomUUID });
   return {
@@ -137,8 +150,8 @@ function modelOf(jobs: Jobs, bytes: Uint8Array): { readonly deps: InferenceDeps;
   };
 }
 
-function ofModel(jobs: Jobs, bytes: Uint8Array, what: string): Promise<object> {
-  const { deps, path } = modelOf(jobs, bytes);
+async function ofModel(jobs: Jobs, bytes: Uint8Array, what: string): Promise<object> {
+  const { deps, path } = await modelOf(jobs, bytes);
   return rest(deps, 'GET', `${path}${what}`);
 }
 
@@ -171,7 +184,7 @@ async function isReady(deps: InferenceDeps, path: string): Promise<boolean> {
 
 async function infer(jobs: Jobs, { bytes, headers, clock }: Call): Promise<object> {
   const { model, version, request } = readInfer(bytes);
-  const { deps, timeoutMs, refuses, trace = untraced } = jobNamed(jobs, model);
+  const { deps, timeoutMs, refuses, trace = untraced } = await jobNamed(jobs, model);
   const startedMs = performance.now();
   const within = clock(timeoutMs);
   deps.observers.requestArrived?.(INFER_ROUTE);

@@ -10,7 +10,8 @@ import { hasTargets, type JobConfig, NOTIFIER_SECONDS } from '../../lib/config/j
 import { awsAddressOf } from '../../lib/contract/aws-address.ts';
 import { fileJobsPrefix } from '../../lib/contract/names.ts';
 import { present } from '../../lib/contract/present.ts';
-import { serveEvent } from '../../lib/pipeline/event.ts';
+import type { Model } from '../../lib/contract/values.ts';
+import { type EventDeps, serveEvent } from '../../lib/pipeline/event.ts';
 import { QueueSender } from '../../lib/queue/sender.ts';
 import { OutboxReader } from '../../lib/s3/outbox-reader.ts';
 import { listPages } from '../../lib/s3/pages.ts';
@@ -31,12 +32,13 @@ export async function openEventSources(
   const { job, queueUrl } = scope.environment;
   const common = { sqs: aws.direct, log, functionTimeoutMs: job.function.timeoutSeconds * 1000 };
   const deps = await composeBatch(scope, runs.model);
-  const { model, ...timing } = runs.queued(deps.model);
+  const { model, timed, ...timing } = runs.queued(deps.model);
+  const further = deps.further && timed ? timedModels(deps.further, timed) : deps.further;
   const batches = await startPoller({
     ...common,
     queueUrl,
     functionName: 'batch',
-    handler: observeHandler(scope, 'sqs', serveEvent({ ...deps, model })),
+    handler: observeHandler(scope, 'sqs', serveEvent({ ...deps, further, model })),
     ...timing,
     batchSize: job.queue.batchSize,
     windowSeconds: job.queue.windowSeconds,
@@ -57,6 +59,23 @@ export async function openEventSources(
   if (hasTargets(job)) await openNotifier(scope, common, await targetQueues(aws, job), onClose);
 }
 
+/** Further models, in which waiting does not count as a function's time. */
+function timedModels(
+  further: NonNullable<EventDeps['further']>,
+  timed: (model: Model) => Model,
+): NonNullable<EventDeps['further']> {
+  return async () => {
+    const models = await further();
+    return {
+      list: () => models.list(),
+      find: async (...name) => {
+        const found = await models.find(...name);
+        return { ...found, model: timed(found.model) };
+      },
+    };
+  };
+}
+
 /** Jobs over files, beside the records: their code is loaded with the first message. */
 async function openFileJobs(
   scope: Scope,
@@ -65,7 +84,7 @@ async function openFileJobs(
   onClose: OnClose,
 ): Promise<void> {
   const { job, bucket, fileJobQueueUrl: queueUrl } = scope.environment;
-  const { model, ...timing } = runs.queued(await runs.model(scope));
+  const { model, timed: _, ...timing } = runs.queued(await runs.model(scope));
   let opening: Promise<PollerOptions['handler']> | undefined;
   const open = async () => {
     const [{ composeJobs }, { serveJobs }] = await Promise.all([

@@ -8,6 +8,8 @@ import type { Model, Runner } from '../../lib/contract/values.ts';
 
 export interface QueuedModel {
   readonly model: Model;
+  /** The same of another model, for the same invocations. */
+  readonly timed: (model: Model) => Model;
   /** Runs an invocation with its own clock. */
   readonly invoke: <T>(work: () => Promise<T>) => Promise<T>;
   /** The clock inside an invocation in ms, without the time for which all its records waited. */
@@ -40,17 +42,19 @@ export function withoutWaits(model: Model, now: () => number, mostMs: number): Q
       onWait(false);
     }
   };
-  const timed = (one: Pick<Model, 'use'>): Pick<Model, 'use'> => ({
+  const timedUse = (one: Pick<Model, 'use'>): Pick<Model, 'use'> => ({
     use: (work) => one.use((runner) => work(replaced(runner, run))),
   });
-  return {
-    model: {
-      ...timed(model),
-      get canary() {
-        const { canary } = model;
-        return canary && { ...canary, model: timed(canary.model) };
-      },
+  const timed = (one: Model): Model => ({
+    ...timedUse(one),
+    get canary() {
+      const { canary } = one;
+      return canary && { ...canary, model: timedUse(canary.model) };
     },
+  });
+  return {
+    model: timed(model),
+    timed,
     invoke: (work) => invocations.run({ waitedMs: 0 }, work),
     functionClock: () => {
       const { waitedMs = 0, sinceMs } = invocations.getStore() ?? {};

@@ -4,6 +4,7 @@
 import { MOST_RECORDS } from '../../console/api.ts';
 import { sqsClient } from '../../lib/compose/accept.ts';
 import { captureSlot } from '../../lib/compose/capture-slot.ts';
+import { namedModels } from '../../lib/compose/named.ts';
 import { openTracing } from '../../lib/compose/observers.ts';
 import { results } from '../../lib/compose/results.ts';
 import { s3Client } from '../../lib/compose/s3.ts';
@@ -66,14 +67,17 @@ export async function openJob(
   onClose(async () => tracing?.spans.close());
 
   // Its dependencies, as a deployed function has them.
-  const { openRunner, runs: inProcesses } = processRuns(job);
+  const { openRunner, openNamed, closeShared, runs: inProcesses } = processRuns(job);
+  onClose(closeShared);
   const scope = new Scope(environment, {
     openRunner,
+    openNamed,
     tracing,
     latestOrder: () => aws.latestOrder(),
     observers: [...statistics.observers, recent],
   });
   openStores(scope, onClose);
+  onClose(() => scope.get(namedModels).close());
 
   // The runner of its records.
   const { runs, ...facts } = await (job.worker.class === undefined

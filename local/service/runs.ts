@@ -2,9 +2,10 @@
 import { CLOCK } from '../../lib/compose/clock.ts';
 import { model as modelPart, readyModel } from '../../lib/compose/model.ts';
 import type { OnnxRunner, openOnnx } from '../../lib/compose/onnx.ts';
-import type { PooledOnnx } from '../../lib/compose/onnx-pool.ts';
+import type { BatchedOnnx, PooledOnnx } from '../../lib/compose/onnx-pool.ts';
 import { modelLocation, s3Client } from '../../lib/compose/s3.ts';
 import type { Scope } from '../../lib/compose/scope.ts';
+import type { SharedProcesses } from '../../lib/compose/shared-processes.ts';
 import type { JobConfig } from '../../lib/config/job.ts';
 import { modelUnavailable } from '../../lib/contract/errors.ts';
 import { logWarning } from '../../lib/contract/log.ts';
@@ -40,6 +41,8 @@ export interface ServedJob {
    * s3://… is copied first.
    */
   readonly modelDirectory: string;
+  /** The folder of further models, each in a folder of its name. */
+  readonly modelsDirectory?: string | undefined;
   /** Where a worker's code is: the folder of its config. */
   readonly directory?: string;
   /** True if a worker's processes are replaced when its files change. */
@@ -108,12 +111,23 @@ export async function serveModel(
   onClose(() => scope.get(modelPart).close());
   await scope.get(modelPart).ready();
   await gate?.();
+  if (served.modelsDirectory !== undefined) {
+    const { publishNamed } = await import('./named.ts');
+    notes.push(...(await publishNamed(served.modelsDirectory, { ...services, ...served }, scope)));
+  }
   return { runs, model: version, modelNotes: notes, verification, importReport };
 }
 
-/** Opens models in processes of their own, and knows those that are open: the oldest serves, beside a canary for one. */
+type OpenRunner = NonNullable<Scope['own']['openNamed']>;
+
+/**
+ * Opens models in processes of their own, and knows those that are open: the oldest serves, beside a canary for one. Further models
+ * share processes.
+ */
 export function processRuns(job: JobConfig) {
   const open = new Set<PooledOnnx>();
+  const named = new Set<BatchedOnnx>();
+  let shared: SharedProcesses | undefined;
   const sum = (figure: (one: PooledOnnx) => number) => [...open].reduce((all, one) => all + figure(one), 0);
   const options = {
     processes: job.processes,
@@ -127,18 +141,28 @@ export function processRuns(job: JobConfig) {
     queued: (model) => withoutWaits(model, CLOCK.now, WAITED_TIMES * job.function.timeoutSeconds * 1000),
     load: {
       workers: () => sum(({ pool }) => pool.size) || 1,
-      waiting: () => sum(({ batcher }) => batcher.waiting),
-      busyMs: () => sum(({ pool }) => pool.busyMs),
+      waiting: () => [...open, ...named].reduce((all, { batcher }) => all + batcher.waiting, 0),
+      busyMs: () => sum(({ pool }) => pool.busyMs) + (shared?.busyMs ?? 0),
     },
     events: EVENTS_PER_PROCESS * job.processes,
     // A canary that is stuck refuses nobody.
     refuses: () => [...open][0]?.batcher.refuses() ?? false,
     onLeave: () => {
-      for (const { batcher } of open) batcher.review();
+      for (const { batcher } of [...open, ...named]) batcher.review();
     },
+  };
+  const openNamed: OpenRunner = async (told, file, version, settings) => {
+    const { SharedProcesses } = await import('../../lib/compose/shared-processes.ts');
+    shared ??= new SharedProcesses(options);
+    const opened = await shared.open({ file, version, settings }, (run) => told.runEnded?.(run));
+    named.add(opened);
+    const close = () => opened.close().finally(() => named.delete(opened));
+    return { ...opened, close };
   };
   return {
     runs,
+    openNamed,
+    closeShared: async () => shared?.close(),
     openRunner: async (told: Observer, ...[file, version, settings]: Parameters<typeof openOnnx>) => {
       const { openPooledOnnx } = await import('../../lib/compose/onnx-pool.ts');
       const runEnded: Observer['runEnded'] = (run) => told.runEnded?.(run);

@@ -114,6 +114,7 @@ export function readSettings(values: StartValues): StartSettings {
   const served = read.map(({ path, job }) => ({
     job,
     modelDirectory: resolveModelPath(dirname(path), job.modelPath),
+    modelsDirectory: job.models.folder && resolve(dirname(path), job.models.folder),
     directory: dirname(path),
     watch: values.watch,
     dropGolden: values['drop-golden'],

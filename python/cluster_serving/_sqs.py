@@ -38,6 +38,7 @@ class Message(NamedTuple):
     canary_key: Optional[str] = None
     expires_after: Optional[int] = None
     delay_seconds: Optional[int] = None
+    model: Optional[str] = None
 
 
 class Sqs:
@@ -108,8 +109,8 @@ def _calls(messages: Sequence[Message], errors: Dict[str, ServingError]) -> Iter
     """The entries of each call: up to ten of together up to 1 MiB. Notes the errors of messages that fit into none."""
     entries: List[Dict[str, Any]] = []
     total = 0
-    for i, ((_, identity), body, notify, token, key, expires, delay) in enumerate(messages):
-        optional = {"notify": notify, "taskToken": token, "canary-key": key,
+    for i, ((_, identity), body, notify, token, key, expires, delay, model) in enumerate(messages):
+        optional = {"notify": notify, "taskToken": token, "canary-key": key, "model": model,
                     "expiresAfter": None if expires is None else str(expires)}
         named = {"identity": identity, **{name: text for name, text in optional.items() if text is not None}}
         size = len(body) + sum(len(name) + len("String") + len(text) for name, text in named.items())
@@ -121,7 +122,9 @@ def _calls(messages: Sequence[Message], errors: Dict[str, ServingError]) -> Iter
             yield entries
             entries, total = [], 0
         total += size
-        entries.append({"Id": str(i), "MessageBody": body.decode("utf-8"),
+        # A model with many records does not hold up the others (a fair queue).
+        group = {} if model is None else {"MessageGroupId": model}
+        entries.append({"Id": str(i), "MessageBody": body.decode("utf-8"), **group,
                         "MessageAttributes": {name: {"DataType": "String", "StringValue": text}
                                               for name, text in named.items()},
                         **({"DelaySeconds": delay} if delay else {})})

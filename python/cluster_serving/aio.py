@@ -47,26 +47,28 @@ class AsyncClient:
         self._pool = ThreadPoolExecutor(max_concurrency, thread_name_prefix="cluster-serving")
 
     @overload
-    async def predict(self, inputs: Mapping[str, Input], *, canary_key: Optional[str] = None,
+    async def predict(self, inputs: Mapping[str, Input], *, model: Optional[str] = None, canary_key: Optional[str] = None,
                       timeout: Optional[float] = None) -> Result: ...
 
     @overload
-    async def predict(self, inputs: Sequence[Mapping[str, Input]], *, canary_key: Optional[str] = None,
+    async def predict(self, inputs: Sequence[Mapping[str, Input]], *, model: Optional[str] = None,
+                      canary_key: Optional[str] = None,
                       timeout: Optional[float] = None) -> List[Result]: ...
 
-    async def predict(self, inputs: Any, *, canary_key: Optional[str] = None,
+    async def predict(self, inputs: Any, *, model: Optional[str] = None, canary_key: Optional[str] = None,
                       timeout: Optional[float] = None) -> Any:
         """As `Client.predict`."""
-        return await self._run(timeout, lambda: self._client.predict(inputs, canary_key=canary_key, timeout=timeout))
+        return await self._run(timeout, lambda: self._client.predict(
+            inputs, model=model, canary_key=canary_key, timeout=timeout))
 
     async def enqueue(self, uri: str, inputs: Mapping[str, Input], *, identity: Optional[str] = None,
                       notify: Optional[str] = None, task_token: Optional[str] = None, canary_key: Optional[str] = None,
                       expires_after: Optional[int] = None, delay_seconds: Optional[int] = None,
-                      timeout: Optional[float] = None) -> Enqueued:
+                      model: Optional[str] = None, timeout: Optional[float] = None) -> Enqueued:
         """As `Client.enqueue`."""
         return await self._run(timeout, lambda: self._client.enqueue(
             uri, inputs, identity=identity, notify=notify, task_token=task_token, canary_key=canary_key,
-            expires_after=expires_after, delay_seconds=delay_seconds, timeout=timeout))
+            expires_after=expires_after, delay_seconds=delay_seconds, model=model, timeout=timeout))
 
     async def enqueue_many(self, records: _Records, *, timeout: Optional[float] = None) -> List[Enqueued]:
         """As `Client.enqueue_many`; the iterable may be asynchronous."""

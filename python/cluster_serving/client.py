@@ -32,6 +32,9 @@ _IDENTITY = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _TARGET = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
 _TOKEN = re.compile(r"[!-~]{1,2048}")
 _KEY = re.compile(r"[!-~]{1,128}")
+_MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,59}")
+# Descriptions of models that are kept.
+_MODELS = 64
 # Seconds: the longest time that SQS keeps a message, and the longest that it delays one.
 _EXPIRES_AFTER = 1_209_600
 _DELAY = 900
@@ -80,37 +83,38 @@ class Client:
         self._left: Deque[Any] = deque()
 
     @overload
-    def predict(self, inputs: Mapping[str, Input], *, canary_key: Optional[str] = None,
+    def predict(self, inputs: Mapping[str, Input], *, model: Optional[str] = None, canary_key: Optional[str] = None,
                 timeout: Optional[float] = None) -> Result: ...
 
     @overload
-    def predict(self, inputs: Sequence[Mapping[str, Input]], *, canary_key: Optional[str] = None,
-                timeout: Optional[float] = None) -> List[Result]: ...
+    def predict(self, inputs: Sequence[Mapping[str, Input]], *, model: Optional[str] = None,
+                canary_key: Optional[str] = None, timeout: Optional[float] = None) -> List[Result]: ...
 
-    def predict(self, inputs: Any, *, canary_key: Optional[str] = None, timeout: Optional[float] = None) -> Any:
+    def predict(self, inputs: Any, *, model: Optional[str] = None, canary_key: Optional[str] = None,
+                timeout: Optional[float] = None) -> Any:
         """Runs the model on the inputs of one record by name, or on a list of them, and returns a Result for each.
 
         An input is an array of the shape and dtype that the model has for one record; a number, nested lists, a text in
         a list; an image as bytes (JPEG, PNG, WebP, BMP, GIF, TIFF), a path or an open file, {"path"}, {"b64"}; a sparse
         tensor {"indices", "values", "shape"}; None, a missing value. Outputs have the model's dtypes where it says them
-        (workers and filters do not). While a canary takes a share of the requests, `canary_key` (1 to 128 characters of
+        (workers and filters do not). `model` names a further model of the job. While a canary takes a share of the requests, `canary_key` (1 to 128 characters of
         ASCII without spaces, such as the id of a user) decides which version answers. Raises bad_input for what does not fit the model; model_failed, model_unavailable. A
         prediction is sent again only where it certainly did nothing.
         """
         is_one = isinstance(inputs, Mapping)
         instances = [instance_of(inputs)] if is_one else [instance_of(each) for each in inputs]
         deadline = self._limit(timeout)
-        texts, model = self._texts(dump({"instances": instances}), deadline, canary_key)
+        texts, version = self._texts(dump({"instances": instances}), deadline, canary_key, model)
         if len(texts) != len(instances):
             raise ServingError("internal", f"{self._over_http.url} answered another number of predictions")
-        described = self._model(model, deadline)
-        results = [prediction_of(text, model, described) for text in texts]
+        described = self._model(version, deadline, model)
+        results = [prediction_of(text, version, described) for text in texts]
         return results[0] if is_one else results
 
     def enqueue(self, uri: str, inputs: Mapping[str, Input], *, identity: Optional[str] = None,
                 notify: Optional[str] = None, task_token: Optional[str] = None, canary_key: Optional[str] = None,
                 expires_after: Optional[int] = None, delay_seconds: Optional[int] = None,
-                timeout: Optional[float] = None) -> Enqueued:
+                model: Optional[str] = None, timeout: Optional[float] = None) -> Enqueued:
         """Returns when the queue has the record, whose result is then found under `uri`. Inputs are those of `predict`.
 
         A uri may be used again: the last one counts. `identity` (1 to 64 letters, digits, ".", "_", "-"; by default
@@ -119,10 +123,11 @@ class Client:
         token of the task of Step Functions that it ends, for a target with `stepFunctions`. While a canary takes a share of
         the records, `canary_key` decides whether it takes this one, as for `predict`; by default its uri does.
         `expires_after` (1 to 1,209,600 seconds from now): a record that still waits then is not run, and fails with
-        record_expired. `delay_seconds` (0 to 900): it does not run before.
+        record_expired. `delay_seconds` (0 to 900): it does not run before. `model` names a further model of the job, which
+        runs it.
         Raises queue_unavailable, too_large, bad_request; each with the uri.
         """
-        record = Record(uri, inputs, identity, notify, task_token, canary_key, expires_after, delay_seconds)
+        record = Record(uri, inputs, identity, notify, task_token, canary_key, expires_after, delay_seconds, model)
         (outcome,) = self._enqueue_all([record], timeout)
         if isinstance(outcome, ServingError):
             raise outcome
@@ -270,15 +275,18 @@ class Client:
         texts, answer = self._answered(body, self._limit(timeout))
         return next(iter(texts), None), answer.body.decode("utf-8")
 
-    def _texts(self, body: bytes, deadline: Deadline, canary_key: Optional[str] = None) -> Tuple[List[Any], str]:
+    def _texts(self, body: bytes, deadline: Deadline, canary_key: Optional[str] = None,
+               model: Optional[str] = None) -> Tuple[List[Any], str]:
         """The texts `{value=…}` that answer the JSON of a prediction, and the version of the model."""
-        texts, answer = self._answered(body, deadline, canary_key)
+        texts, answer = self._answered(body, deadline, canary_key, model)
         return texts, str(answer.headers.get("Model-Version", ""))
 
-    def _answered(self, body: bytes, deadline: Deadline, canary_key: Optional[str] = None) -> Tuple[List[Any], Any]:
+    def _answered(self, body: bytes, deadline: Deadline, canary_key: Optional[str] = None,
+                  model: Optional[str] = None) -> Tuple[List[Any], Any]:
         headers = {**_JSON, **_key_header(_checked_key(canary_key))}
+        path = "/predict" + _query({"model": _checked_model(model)})
         body = within_gateway(self._over_http, body, deadline)
-        answer = self._over_http.answer("POST", "/predict", deadline, body, headers)
+        answer = self._over_http.answer("POST", path, deadline, body, headers)
         parsed = parse(answer.body, "the answer")
         texts = parsed.get("predictions") if isinstance(parsed, dict) else None
         if not isinstance(texts, list):
@@ -288,7 +296,7 @@ class Client:
     def _limit(self, timeout: Optional[float], where: Optional[str] = None) -> Deadline:
         return deadline_of(self._timeout if timeout is None else timeout, where or self._over_http.url)
 
-    def _model(self, version: str, deadline: Deadline) -> Optional[Model]:
+    def _model(self, version: str, deadline: Deadline, name: Optional[str] = None) -> Optional[Model]:
         models = self._models
         if version not in models:
             # Threads that ask at the same time share the answer.
@@ -301,15 +309,15 @@ class Client:
             try:
                 models = self._models
                 if version not in models:
-                    # A canary answers beside the version that serves.
-                    last = list(models.items())[-1:]
-                    models = self._models = dict([*last, (version, self._ask_model(version, deadline))])
+                    # A canary answers beside the version that serves, and further models beside the job's own.
+                    last = list(models.items())[1 - _MODELS:]
+                    models = self._models = dict([*last, (version, self._ask_model(version, deadline, name))])
             finally:
                 self._asking.release()
         return models[version]
 
-    def _ask_model(self, version: str, deadline: Deadline) -> Optional[Model]:
-        known = self._name or self._job
+    def _ask_model(self, version: str, deadline: Deadline, name: Optional[str] = None) -> Optional[Model]:
+        known = name or self._name or self._job
         try:
             job = known or job_of(self._over_http.json("GET", "/v2/models/stats", deadline))
             if job is None:
@@ -323,12 +331,15 @@ class Client:
                 return None
             if error.code != "not_found":
                 raise
+            if name:
+                return None
             if self._name:
                 raise bad_config(f"name: {error.message}") from error
             # The address has another job by now.
             self._job = None
             return None if known is None else self._ask_model(version, deadline)
-        self._job = job
+        if not name:
+            self._job = job
         return model_of(metadata) if _describes(metadata, version) else None
 
     def _metadata_of(self, job: str, version: str, deadline: Deadline) -> Any:
@@ -354,11 +365,9 @@ class Client:
         try:
             if self._sqs is not None:
                 return self._sqs.send(messages, self._limit(timeout, str(self._sqs)))
-            ((enqueued, body, notify, token, key, expires, delay),) = messages
+            ((enqueued, body, notify, token, key, expires, delay, model),) = messages
             headers = {**_JSON, "Idempotency-Key": enqueued.identity, **_key_header(key)}
-            query = {"notify": notify, "expiresAfter": expires, "delaySeconds": delay}
-            given = "&".join(f"{name}={quote(str(value))}" for name, value in query.items() if value is not None)
-            path = "/predictions" + (given and f"?{given}")
+            path = "/predictions" + _query({"notify": notify, "expiresAfter": expires, "delaySeconds": delay, "model": model})
             if token is not None:
                 # In the body, because addresses are logged on the way.
                 body = b'{"taskToken":%s,%s' % (dump(token), body[1:])
@@ -466,12 +475,12 @@ def named(record: Uri, identity: Optional[str]) -> Tuple[str, Optional[str]]:
 def _message_of(record: Any) -> Union[Message, ServingError]:
     if not isinstance(record, tuple) or not 2 <= len(record) <= len(Record._fields):
         return bad_request(f"a record: expected (uri, inputs) or (uri, inputs, identity), got {kind_of(record)}")
-    uri, inputs, identity, notify, token, key, expires, delay = Record(*record)
+    uri, inputs, identity, notify, token, key, expires, delay, model = Record(*record)
     try:
         body = record_of(uri, inputs)
         enqueued = Enqueued(uri, _checked_identity(identity) or str(uuid.uuid4()))
         return Message(enqueued, body, _checked_target(notify), _checked_token(token, notify), _checked_key(key),
-                       *_checked_schedule(expires, delay))
+                       *_checked_schedule(expires, delay), _checked_model(model))
     except ServingError as error:
         return error.with_uri(uri)
 
@@ -520,6 +529,17 @@ def _checked_schedule(expires: Any, delay: Any) -> Tuple[Optional[int], Optional
     if expires is not None and delay is not None and delay >= expires:
         raise bad_request(f"delay_seconds: with {delay} and expires_after {expires} the record would never run")
     return expires, delay
+
+
+def _checked_model(model: Any) -> Optional[str]:
+    if model is not None and not (isinstance(model, str) and _MODEL.fullmatch(model)):
+        raise ServingError("not_found", f"no model {model!r:.80}; names have 1 to 60 letters, digits, \"-\" or \"_\"")
+    return model
+
+
+def _query(parameters: Mapping[str, Union[str, int, None]]) -> str:
+    given = "&".join(f"{name}={quote(str(value))}" for name, value in parameters.items() if value is not None)
+    return f"?{given}" if given else ""
 
 
 def _key_header(key: Optional[str]) -> Dict[str, str]:

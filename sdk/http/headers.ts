@@ -14,6 +14,8 @@ export interface Keyed {
    * punctuation of ASCII. Default: the tenant, else the uri; of a prediction, each request by itself.
    */
   readonly canaryKey?: string | undefined;
+  /** The name of a further model of the job, which is to run it. Default: the job's own. */
+  readonly model?: string | undefined;
 }
 
 export type TextHeaders = Readonly<Record<string, string>>;

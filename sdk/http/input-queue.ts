@@ -4,7 +4,7 @@ import { isObject } from '../../lib/codecs/instances.ts';
 import { encodeBinaryMessage } from '../../lib/codecs/message.ts';
 import { assertCanaryKey, assertIdentity } from '../../lib/contract/enqueue.ts';
 import { badConfig, withUri } from '../../lib/contract/errors.ts';
-import { assertJobName, DEFAULT_JOB_NAME } from '../../lib/contract/names.ts';
+import { assertJobName, assertModelAsked, DEFAULT_JOB_NAME } from '../../lib/contract/names.ts';
 import { assertNotified, type Notified } from '../../lib/contract/notice.ts';
 import { elementAt } from '../../lib/contract/present.ts';
 import { assertSchedule, type Schedule } from '../../lib/contract/schedule.ts';
@@ -99,19 +99,17 @@ const JSON_TYPE = { 'content-type': 'application/json' };
 
 export abstract class RecordWriter {
   protected readonly job: string;
+  readonly #name: string | undefined;
   readonly #api: UploadApi | undefined;
   readonly #turns = new Turns();
-  readonly #served: ServedModel;
+  /** By the name of a further model. */
+  readonly #served = new Map<string | undefined, ServedModel>();
 
   /** @throws bad_config */
   constructor(name: string | undefined, api: UploadApi | undefined) {
     this.job = assertJobName(name ?? DEFAULT_JOB_NAME);
     this.#api = api && { ...api, url: api.url.replace(/\/+$/, '') };
-    // Calls share what it asks, so that the end of one does not end it.
-    this.#served = new ServedModel(
-      name,
-      async (path) => (await this.#request(path, {}, undefined, PREDICT_MS)).body,
-    );
+    this.#name = name;
   }
 
   /** Converts the inputs of one record, whose values may be files. */
@@ -126,11 +124,11 @@ export abstract class RecordWriter {
 
   /** Sends a message whose parts were checked. */
   protected async send(
-    { message, identity, notify, taskToken, expiresAfter, delaySeconds, ...said }: Message,
+    { message, identity, notify, taskToken, expiresAfter, delaySeconds, model, ...said }: Message,
     signal: AbortSignal,
   ): Promise<void> {
     const headers = { 'idempotency-key': identity, ...headersOf(said) };
-    const query = queryOf({ notify, expiresAfter, delaySeconds });
+    const query = queryOf({ notify, expiresAfter, delaySeconds, model });
     // In the body, because addresses are logged on the way.
     const body =
       taskToken === undefined ? message : `{"taskToken":${JSON.stringify(taskToken)},${message.slice(1)}`;
@@ -148,6 +146,7 @@ export abstract class RecordWriter {
       const identity = assertIdentity(key ?? newIdentity());
       if (groupId !== undefined) this.assertTenant(groupId);
       if (options.canaryKey !== undefined) assertCanaryKey(options.canaryKey);
+      if (options.model !== undefined) assertModelAsked(options.model);
       // Over HTTPS the service knows the targets.
       assertNotified(options);
       assertSchedule(options);
@@ -240,14 +239,15 @@ export abstract class RecordWriter {
     const {
       timeoutMs = PREDICT_MS,
       signal,
+      model,
       ...said
     }: PredictOptions = typeof options === 'number' ? { timeoutMs: options } : options;
-    const headers = headersOf(said);
+    const asked = { model, headers: headersOf(said) };
     const limit = { timeoutMs, signal, what: 'there was no prediction in' };
     return limited<string[] | Prediction | Prediction[]>(limit, async (end) => {
       const body = typeof given === 'string' || !isRequest(given) ? given : JSON.stringify(given);
-      if (typeof body === 'string') return (await this.#predicted(body, end, headers)).texts;
-      const all = await this.#predict([body].flat(), end, headers);
+      if (typeof body === 'string') return (await this.#predicted(body, end, asked)).texts;
+      const all = await this.#predict([body].flat(), end, asked);
       return Array.isArray(body) ? all : elementAt(all, 0, 'all');
     });
   }
@@ -255,21 +255,33 @@ export abstract class RecordWriter {
   /** Closes the connections. Records that were not awaited may not have been sent. */
   async close(): Promise<void> {}
 
-  async #predict(records: readonly RecordInputs[], signal: AbortSignal, headers: TextHeaders) {
+  async #predict(records: readonly RecordInputs[], signal: AbortSignal, asked: Asked) {
     const instances = await Promise.all(
       records.map(async (inputs) => instanceJson(await this.toInputs(inputs))),
     );
-    const { texts, model } = await this.#predicted(`{"instances":[${instances.join(',')}]}`, signal, headers);
+    const { texts, model } = await this.#predicted(`{"instances":[${instances.join(',')}]}`, signal, asked);
     if (texts.length !== instances.length) throw malformed('the number of predictions differs');
-    const facts = await limited({ signal }, () => this.#served.of(model));
+    const facts = await limited({ signal }, () => this.#servedBy(asked.model).of(model));
     return texts.map((text) => predictionOf(text, model, facts));
   }
 
-  async #predicted(body: string, signal: AbortSignal, headers: TextHeaders) {
-    const answer = await this.#post('/predict', body, signal, headers);
+  async #predicted(body: string, signal: AbortSignal, { model, headers }: Asked) {
+    const answer = await this.#post(`/predict${queryOf({ model })}`, body, signal, headers);
     const { predictions }: { readonly predictions?: unknown } = Object(answer.body);
     if (!Array.isArray(predictions)) throw malformed('it has no predictions');
     return { texts: predictions as string[], model: answer.headers.get('model-version') ?? '' };
+  }
+
+  /** Calls share what it asks, so that the end of one does not end it. */
+  #servedBy(model: string | undefined): ServedModel {
+    const known = this.#served.get(model);
+    if (known) return known;
+    const served = new ServedModel(
+      model ?? this.#name,
+      async (path) => (await this.#request(path, {}, undefined, PREDICT_MS)).body,
+    );
+    this.#served.set(model, served);
+    return served;
   }
 
   async #post(path: string, body: string, signal: AbortSignal, headers: TextHeaders): Promise<Answer> {
@@ -284,6 +296,11 @@ export abstract class RecordWriter {
     if (!this.#api) throw badConfig('this needs the option frontendUrl');
     return request(this.#api.url + path, init, limitMs, signal, this.#api.send);
   }
+}
+
+interface Asked {
+  readonly model: string | undefined;
+  readonly headers: TextHeaders;
 }
 
 /** True unless it is inputs: no input's value can be an element of this. The service checks the rest. */

@@ -12,9 +12,9 @@ interface Budget {
 }
 
 const BUDGETS: readonly Budget[] = [
-  { folders: ['functions', 'lib'], lines: 45_050 },
-  { folders: ['local'], lines: 11_730 },
-  { folders: ['cli'], lines: 11_740 },
+  { folders: ['functions', 'lib'], lines: 46_450 },
+  { folders: ['local'], lines: 11_920 },
+  { folders: ['cli'], lines: 11_830 },
   { folders: ['infra'], lines: 7_700 },
   { folders: ['sdk'], lines: 3_740 },
   { folders: ['onnx-import', 'release', 'console', 'bench', 'embedded-redis'], lines: 71_790 },

@@ -232,7 +232,7 @@ test('init names every setting with its default, and each line can be uncommente
 
 /** Some follow from the model or from another setting; the file shows an example of those. */
 function hasDefault(path: string): boolean {
-  return !/^image\.|^import\.|^(in|out)puts(\.|$)|^notify$|^postProcessing$|^http\.timeoutMs$|^release\.maxFlips$|^worker\.(class|modelName|tmpFolder|logDir)$/.test(
+  return !/^image\.|^import\.|^(in|out)puts(\.|$)|^notify$|^postProcessing$|^http\.timeoutMs$|^models\.(folder|memoryMB)$|^release\.maxFlips$|^worker\.(class|modelName|tmpFolder|logDir)$/.test(
     path,
   );
 }

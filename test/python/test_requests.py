@@ -193,6 +193,33 @@ class Retries(unittest.TestCase):
                              ["/predictions?expiresAfter=60", "/predictions?notify=shop&expiresAfter=60&delaySeconds=5",
                               "/predictions?expiresAfter=1209600&delaySeconds=0"])
 
+    def test_a_further_model_is_in_the_query_and_a_name_that_can_name_none_is_not_found(self):
+        def answer(request):
+            if request.path.startswith("/predict?"):
+                return 200, {"predictions": ['{value={"data":[0.1],"shape":[1]}}']}, {"Model-Version": "v1"}
+            if request.path.startswith("/v2/models/"):
+                return 200, {"versions": ["v1"], "outputs": [{"name": "p", "datatype": "FP32"}]}
+            return QUEUED
+
+        async def in_asyncio(url):
+            async with AsyncClient(url) as client:
+                await client.enqueue("u", {"x": 1}, model="fraud")
+                return await client.predict({"x": 1}, model="fraud")
+
+        with servers.api(answer) as (url, seen):
+            client = Client(url, timeout=600, name="j")
+            for name in ("../x", "", "a b", "x" * 61, 7):
+                for call in (lambda: client.enqueue("u", {"x": 1}, model=name), lambda: client.predict({"x": 1}, model=name)):
+                    self.assertEqual(error_of(call).code, "not_found")
+            self.assertEqual(seen, [])
+            client.enqueue("u", {"x": 1}, model="fraud")
+            client.enqueue_many([Record("u", {"x": 1}, model="fraud")])
+            self.assertEqual(list(client.predict({"x": 1}, model="fraud").outputs), ["p"])
+            asyncio.run(in_asyncio(url))
+            self.assertEqual([each.path for each in seen], [
+                "/predictions?model=fraud", "/predictions?model=fraud", "/predict?model=fraud", "/v2/models/fraud",
+                "/predictions?model=fraud", "/predict?model=fraud", "/v2/models/fraud"])
+
     def test_a_wait_asks_for_the_whole_seconds_that_are_left_and_20_at_most(self):
         for timeout, seconds in ((60.5, 20), (20.9, 20), (2.9, 2), (0.9, 0)):
             with servers.api(answers(FOUND)) as (url, seen):
@@ -549,11 +576,17 @@ class Sqs(unittest.TestCase):
             (entry,) = json.loads(seen[0].body)["Entries"]
             self.assertEqual(entry["MessageAttributes"]["canary-key"], {"DataType": "String", "StringValue": "user-1"})
             self.assertNotIn("DelaySeconds", entry)
+            self.assertNotIn("MessageGroupId", entry)
             seen.clear()
             Client(sqs=url + self.QUEUE, **self.keys).enqueue("a", {"x": 1}, expires_after=901, delay_seconds=900)
             (entry,) = json.loads(seen[0].body)["Entries"]
             self.assertEqual(entry["MessageAttributes"]["expiresAfter"]["StringValue"], "901")
             self.assertEqual(entry["DelaySeconds"], 900)
+            seen.clear()
+            Client(sqs=url + self.QUEUE, **self.keys).enqueue("a", {"x": 1}, model="fraud")
+            (entry,) = json.loads(seen[0].body)["Entries"]
+            self.assertEqual(entry["MessageAttributes"]["model"], {"DataType": "String", "StringValue": "fraud"})
+            self.assertEqual(entry["MessageGroupId"], "fraud")
             seen.clear()
             large = {"x": np.zeros(100_000, np.float32)}
             Client(sqs=url + self.QUEUE, **self.keys).enqueue_many([("a", large), ("b", large), ("c", {"x": 1})])

@@ -20,6 +20,8 @@ export interface TestStackOptions {
    */
   readonly functionSeconds?: number;
   readonly modelDirectory?: string;
+  /** The folder of further models. */
+  readonly modelsDirectory?: string;
   /** Where a worker's code is. */
   readonly directory?: string;
   /** True if changes of a worker's files are watched. */
@@ -43,6 +45,7 @@ export async function testStack(t: Hooks, options: TestStackOptions = {}): Promi
       {
         job: { ...job, function: { ...job.function, timeoutSeconds } },
         modelDirectory: options.modelDirectory ?? join(SAMPLE, 'model'),
+        modelsDirectory: options.modelsDirectory,
         ...(options.directory === undefined ? {} : { directory: options.directory }),
         watch: options.watch,
       },

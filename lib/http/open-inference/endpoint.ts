@@ -67,7 +67,7 @@ export async function answered(
   if (SHARED_MEMORY_PATH.test(path)) throw badRequest(NO_SHARED_MEMORY);
   const repository = method === 'POST' ? REPOSITORY_PATH.exec(path)?.groups : undefined;
   if (repository?.['index'] !== undefined) {
-    return json(200, await repositoryIndex(deps.model, jobOf(deps), decodeIndexRequest(request.body())));
+    return json(200, await repositoryIndex(deps, decodeIndexRequest(request.body())));
   }
   if (repository) throw noModelControl();
   if (path === '/v2/models/stats' && method !== 'POST') return ofModel(deps, {}, 'stats');
@@ -86,7 +86,7 @@ export async function answered(
 /** Opening the model shows whether it can serve. @throws not_found, model_unavailable */
 function ofModel(deps: InferenceDeps, { name, version }: Asked, what: string | undefined) {
   const job = jobOf(deps);
-  assertModel(name ?? job, job);
+  assertModel(name ?? job, job, deps.names);
   return deps.model.use(async (runner) => {
     assertVersion(version, runner, job);
     switch (what) {

@@ -1,12 +1,14 @@
 /**
- * The model as Triton's extensions show it: the entry of the repository's index, and the configuration. A job has one model,
- * which `cluster-serving model push` publishes, so nothing is loaded or unloaded over HTTP.
+ * The models as Triton's extensions show them: the entries of the repository's index, and the configuration. `cluster-serving model
+ * push` publishes a model, and it is opened when it is asked for, so nothing is loaded or unloaded over HTTP.
  */
 import { DATATYPES } from '../../codecs/open-inference/tensor.ts';
 import { badRequest, ServingError } from '../../contract/errors.ts';
 import type { DType } from '../../contract/tensor.ts';
-import type { Model, ModelNames, Runner, TensorSpec } from '../../contract/values.ts';
+import type { ModelNames, Runner, TensorSpec } from '../../contract/values.ts';
 import { batchAxisOf, mayHaveClasses, rowShape } from '../../pipeline/batch/batch-axes.ts';
+import type { ListedModel } from '../../pipeline/named-models.ts';
+import { type InferenceDeps, jobOf } from './run.ts';
 
 interface IndexEntry {
   readonly name: string;
@@ -15,15 +17,27 @@ interface IndexEntry {
   readonly reason: string;
 }
 
-/** @param readyOnly without a model that cannot be opened */
-export async function repositoryIndex(model: Model, job: string, readyOnly: boolean): Promise<IndexEntry[]> {
+/** @param readyOnly without models that cannot be opened; a further model that is closed is opened when it is asked for */
+export async function repositoryIndex(deps: InferenceDeps, readyOnly: boolean): Promise<IndexEntry[]> {
+  const named = (await (await deps.further?.())?.list()) ?? [];
+  const entries = [await ownEntry(deps), ...named.map(entryOf)];
+  return readyOnly ? entries.filter(({ state }) => state === 'READY') : entries;
+}
+
+async function ownEntry(deps: InferenceDeps): Promise<IndexEntry> {
+  const name = jobOf(deps);
   try {
-    return [await model.use(async ({ version }) => ({ name: job, version, state: 'READY', reason: '' }))];
+    return await deps.model.use(async ({ version }) => ({ name, version, state: 'READY', reason: '' }));
   } catch (error) {
-    const { code, publicMessage } = ServingError.from(error);
+    const { code, publicMessage: reason } = ServingError.from(error);
     if (code !== 'model_unavailable') throw error;
-    return readyOnly ? [] : [{ name: job, state: 'UNAVAILABLE', reason: publicMessage }];
+    return { name, state: 'UNAVAILABLE', reason };
   }
+}
+
+function entryOf({ name, version, error }: ListedModel): IndexEntry {
+  if (error) return { name, state: 'UNAVAILABLE', reason: error.publicMessage };
+  return { name, ...(version !== undefined && { version }), state: 'READY', reason: '' };
 }
 
 /** The error for a request to load or unload a model. */

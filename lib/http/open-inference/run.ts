@@ -20,6 +20,7 @@ import type {
 import { mayMiss } from '../../pipeline/bind/columns.ts';
 import { jsonTensor } from '../../pipeline/bind/numbers.ts';
 import type { requestPolicy } from '../../pipeline/deadline.ts';
+import { type NamedModels, unknownModel } from '../../pipeline/named-models.ts';
 import type { Observers } from '../../pipeline/observer.ts';
 import { serveRequest } from '../../pipeline/serve.ts';
 import { type RunHeaders, runHeaders } from '../run-headers.ts';
@@ -42,6 +43,10 @@ export interface InferenceDeps {
   readonly statistics?: { of(version: string, name: string): object };
   /** The filter of the job's other answers, for those who read these; those of /v2 have none. Default: none. */
   readonly postProcessing?: string;
+  /** Further models, each under its name. Default: there are none. */
+  readonly further?: (() => Promise<NamedModels>) | undefined;
+  /** Names of further models, for a request that names another one. */
+  readonly names?: readonly string[];
   /** Rows that may share a run. Default 32. */
   readonly batchSize?: number;
 }
@@ -67,13 +72,9 @@ export function jobOf({ jobName = DEFAULT_JOB_NAME }: InferenceDeps): string {
   return jobName;
 }
 
-/** @throws not_found */
-export function assertModel(name: string, job: string): void {
-  if (name === job) return;
-  throw new ServingError(
-    'not_found',
-    `no model ${quoteName(name)}; the model of this job is ${quoteName(job)}`,
-  );
+/** @param names of further models. @throws not_found */
+export function assertModel(name: string, job: string, names?: readonly string[]): void {
+  if (name !== job) throw unknownModel(name, job, names);
 }
 
 /** @throws not_found */
@@ -99,7 +100,7 @@ export async function admitted<T>(
 ): Promise<T> {
   const { observers, limiter } = deps;
   const model = jobOf(deps);
-  assertModel(name ?? model, model);
+  assertModel(name ?? model, model, deps.names);
   const stop = observers.start('request');
   const phases = new Phases(observers.now);
   await limiter?.acquire(caller);

@@ -59,6 +59,7 @@ export const declaration: Declaration = {
       parameters: [
         parameter('Prefer', 'header', TEXT, '`respond-async` enqueues the instances.'),
         keyParameter(),
+        parameter('model', 'query', TEXT, 'A further model of the job.'),
         parameter('form', 'query', { type: 'string', const: 'plain' }, 'Answers as PlainPredictions.'),
       ],
       body: instancesBody(example),

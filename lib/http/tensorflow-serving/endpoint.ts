@@ -13,6 +13,7 @@ import { badRequest, ServingError } from '../../contract/errors.ts';
 import type { DType } from '../../contract/tensor.ts';
 import type { Runner, TensorSpec } from '../../contract/values.ts';
 import { type InvocationClock, requestPolicy } from '../../pipeline/deadline.ts';
+import { meantModel } from '../../pipeline/named-models.ts';
 import { serveRequest } from '../../pipeline/serve.ts';
 import { type InferenceDeps, jobOf } from '../open-inference/run.ts';
 import { assertAnswer } from '../predictions.ts';
@@ -27,6 +28,8 @@ const PATH =
 
 interface Asked {
   readonly job: string;
+  /** Names of further models. */
+  readonly names: readonly string[];
   readonly name: string;
   readonly version: string | undefined;
 }
@@ -39,7 +42,7 @@ export async function answerServing(
 ): Promise<HttpResponse> {
   const { groups } = PATH.exec(request.path) ?? {};
   const isPost = request.method === 'POST';
-  if (request.path === '/v1/models' && !isPost) return json(200, listOf(jobOf(deps)));
+  if (request.path === '/v1/models' && !isPost) return json(200, await listOf(deps));
   if (!groups?.['name'] || isPost !== (groups['verb'] !== undefined))
     throw badRequest(`Malformed request: ${request.method} ${quoteName(request.path).slice(1, -1)}`);
   const { name, version, label, metadata, verb } = groups;
@@ -47,7 +50,7 @@ export async function answerServing(
     throw badRequest(
       `Unrecognized servable version label: ${quoteName(label)}; versions have no labels here`,
     );
-  const asked: Asked = { job: jobOf(deps), name, version };
+  const asked: Asked = { job: jobOf(deps), names: deps.names ?? [], name, version };
   if (verb !== undefined) return inferred(request, deps, { ...asked, verb: verb as Verb }, clock);
   if (name !== asked.job) throw notFound(asked);
   // Opening the model shows whether it can serve; otherwise this throws model_unavailable.
@@ -58,18 +61,23 @@ export async function answerServing(
 }
 
 /** OpenAI's list of models, beside what TensorFlow Serving answers here. */
-function listOf(job: string) {
-  const model = { id: job, object: 'model', created: 0, owned_by: 'cluster-serving' };
-  return { object: 'list', data: [model], error: 'Missing model name in request.' };
+async function listOf(deps: InferenceDeps) {
+  const named = (await (await deps.further?.())?.list()) ?? [];
+  const names = [jobOf(deps), ...named.map(({ name }) => name)];
+  const data = names.map((id) => ({ id, object: 'model', created: 0, owned_by: 'cluster-serving' }));
+  return { object: 'list', data, error: 'Missing model name in request.' };
 }
 
-function notFound({ name, version, job }: Asked, serves?: string): ServingError {
+function notFound({ name, version, job, names }: Asked, serves?: string): ServingError {
   const short = quoteName(name).slice(1, -1);
   const what =
     version === undefined ? `Latest(${short})` : `Specific(${short}, ${quoteName(version).slice(1, -1)})`;
-  const known =
-    serves === undefined ? `the model is ${quoteName(job)}` : `version ${quoteName(serves)} serves`;
+  const known = serves === undefined ? knownText(name, job, names) : `version ${quoteName(serves)} serves`;
   return new ServingError('not_found', `Servable not found for request: ${what}; ${known}`);
+}
+
+function knownText(name: string, job: string, names: readonly string[]): string {
+  return names.length === 0 ? `the model is ${quoteName(job)}` : meantModel(name, job, names);
 }
 
 function assertVersion(asked: Asked, runner: Runner): void {

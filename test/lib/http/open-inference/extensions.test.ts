@@ -7,6 +7,7 @@ import { modelConfig, repositoryIndex } from '../../../../lib/http/open-inferenc
 import { Inferences } from '../../../../lib/observe/inferences.ts';
 import { MODEL } from '../../../../lib/openapi/model-schemas.ts';
 import { schemaChecks } from '../../../support/json-schema.ts';
+import { quietObservers } from '../../../support/observers.ts';
 
 const x: TensorSpec = { name: 'x', dtype: 'float32', shape: ['N', 3, 'w'] };
 const y: TensorSpec = { name: 'y', dtype: 'string', shape: ['N', 2] };
@@ -21,14 +22,16 @@ const runner = (rest: Partial<Runner>): Runner => ({
 
 const modelOf = (open: Runner): Model => ({ use: (work) => work(open) });
 
+const depsOf = (model: Model) => ({ model, jobName: 'job', observers: quietObservers() });
+
 test('the index has the model that serves, or the reason why none does', async () => {
   const open = modelOf(runner({}));
   const entry = { name: 'job', version: 'v7', state: 'READY', reason: '' };
   for (const readyOnly of [true, false])
-    assert.deepEqual(await repositoryIndex(open, 'job', readyOnly), [entry]);
+    assert.deepEqual(await repositoryIndex(depsOf(open), readyOnly), [entry]);
   const closed = { use: () => Promise.reject(modelUnavailable('no model yet')) };
-  assert.deepEqual(await repositoryIndex(closed, 'job', true), []);
-  assert.deepEqual(await repositoryIndex(closed, 'job', false), [
+  assert.deepEqual(await repositoryIndex(depsOf(closed), true), []);
+  assert.deepEqual(await repositoryIndex(depsOf(closed), false), [
     { name: 'job', state: 'UNAVAILABLE', reason: 'no model is loaded (yet); the log says why' },
   ]);
 });
@@ -75,8 +78,8 @@ test('each field of what they say is declared in the description, and none besid
   for (const [name, said] of [
     ['ModelStatistics', { model_stats: [inferences.of('v7', 'job')] }],
     ['ModelConfig', modelConfig(runner({ names, inputs: [{ ...x, optional: true }] }), 'job')],
-    ['RepositoryIndex', await repositoryIndex(model, 'job', false)],
-    ['RepositoryIndex', await repositoryIndex(closed, 'job', false)],
+    ['RepositoryIndex', await repositoryIndex(depsOf(model), false)],
+    ['RepositoryIndex', await repositoryIndex(depsOf(closed), false)],
   ] as const) {
     check(schemas[name] ?? assert.fail(name), said, name);
   }

@@ -1,0 +1,31 @@
+/** The memory that an open version of a model takes, so far as it is known before it is opened. */
+import { badConfig } from '../contract/errors.ts';
+import { tooLarge } from '../pipeline/named-models.ts';
+import type { ModelPointer } from './download.ts';
+
+/** Opening a model takes its bytes, and what its runs need. */
+const RESERVE = 1.25;
+/** Of a session, however small its model is. */
+const SESSION_BYTES = 2 * 1024 * 1024;
+
+type Sized = Pick<ModelPointer, 'memoryBytes'> & { readonly files: readonly { readonly bytes: number }[] };
+
+/** In bytes: what its import measured, or an estimate by its files. Never less than the files. */
+export function memoryOf({ files, memoryBytes }: Sized): number {
+  const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
+  return (
+    Math.ceil(memoryBytes === undefined ? bytes * RESERVE : Math.max(bytes, memoryBytes)) + SESSION_BYTES
+  );
+}
+
+/** The name and the budget of a further model. */
+export interface NamedPlace {
+  readonly name: string;
+  readonly budgetBytes: number;
+}
+
+/** @throws bad_config for a version that would never find room */
+export function assertFits({ name, budgetBytes }: NamedPlace, version: Sized): void {
+  const bytes = memoryOf(version);
+  if (bytes > budgetBytes) throw badConfig(tooLarge(name, bytes, budgetBytes));
+}
