@@ -1,4 +1,4 @@
-/** What the address of the page shows after its hash: a view, and what is chosen in it, so that a link leads there. */
+/** The part of the address behind its hash: a view, and what is chosen in it, so that a link leads there. */
 
 export interface Address {
   readonly view: string;
