@@ -19,7 +19,7 @@ export interface Calls {
   readonly notes: readonly string[];
 }
 
-/** What does not follow from the times. */
+/** The settings of an event, which do not follow from the times. */
 export type Events = Pick<Calls, 'records' | 'windowSeconds' | 'memoryMB'>;
 
 /** An event of Lambda is at most so large; each message has attributes of its own. */

@@ -53,7 +53,7 @@ export function documentOf(rate: string, load: Load, calls: Calls, facts: Facts)
 
 function notesOf(load: Load, calls: Calls, stack: BilledStack, { job }: Facts): string[] {
   const { records, windowSeconds, batchMs, notes } = calls;
-  // What arrives while an event is gathered, or the one before it is answered.
+  // Records that arrive while an event is gathered, or the one before it is answered.
   const gathered = Math.max(1, load.perSecond * Math.max(windowSeconds, batchMs / 1_000));
   const capacity = capacityOf(stack, job);
   const bytes = load.perDay * bytesOfDailyRecord(load, capacity, job);

@@ -24,7 +24,7 @@ export interface Limit {
   readonly name: string;
   readonly way: Way;
   readonly unit: string;
-  /** What the planned rate needs. */
+  /** Used by the planned rate. */
   readonly needs: number;
   /** With the settings as they are; null where it is not known. */
   readonly has: number | null;

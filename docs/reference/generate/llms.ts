@@ -5,7 +5,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 
 const DOCS = new URL('../../', import.meta.url);
-const SECTIONS = ['tutorial', 'how-to', 'reference', 'explanation'] as const;
+const SECTIONS = ['tutorial', 'how-to', 'tasks', 'reference', 'explanation'] as const;
 const FENCE = /^ *```[\s\S]*?^ *```$/gm;
 
 interface Page {
