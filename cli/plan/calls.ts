@@ -100,5 +100,5 @@ export function callsOfTimers(
   const runs = `${run.count.toLocaleString('en-US')} runs, ${run.mean.toFixed(2)} ms on average`;
   const rows = `a run may have had several rows, so the times of an event are at most those`;
   const notes = [`${runs}; ${rows}`];
-  return request ? { ...calls, predictMs: request.mean, notes } : { ...calls, notes };
+  return request ? { ...calls, predictMs: overheadMs + request.mean, notes } : { ...calls, notes };
 }

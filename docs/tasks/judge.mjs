@@ -29,7 +29,8 @@ export async function json(path) {
 }
 
 export async function list(folder) {
-  return (await readdir(folder).catch(() => [])).toSorted();
+  const names = await readdir(folder).catch(() => []);
+  return names.toSorted((a, b) => (a < b ? -1 : 1));
 }
 
 export async function base64(path) {

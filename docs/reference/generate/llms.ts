@@ -45,7 +45,8 @@ function lineOf({ path, text }: Page): string {
   const [, title = path] = /^# (.*)$/m.exec(text) ?? [];
   const prose = text
     .replaceAll(FENCE, '')
-    .replaceAll(/^(#|\||<!--|!\[|- |\d+\. ).*$/gm, '')
+    .replaceAll(/^(#|\||<!--|!\[|- |\d+\. |On this page: ).*$/gm, '')
+    .replaceAll(/^> /gm, '')
     .trim();
   const paragraph = (prose.split(/\n\s*\n/)[0] ?? '').replaceAll(/\s+/g, ' ');
   const [sentence = ''] = paragraph.replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1').split(/(?<=[.!?])(?= |$)/);

@@ -187,7 +187,7 @@ test('the times of a service that runs are its own, and one that has run nothing
     report('zoo.serving.request.overall', histogram(25), 60),
   ];
   const calls = callsOfTimers(timers, 3, EVENTS, 'my-stack');
-  assert.deepEqual([calls.predictMs, calls.batchMs, calls.from], [25, 203, 'my-stack, as it runs']);
+  assert.deepEqual([calls.predictMs, calls.batchMs, calls.from], [28, 203, 'my-stack, as it runs']);
   assert.throws(() => callsOfTimers([], 3, EVENTS, 'my-stack'), {
     code: 'not_found',
     message: /run nothing yet/,
