@@ -138,11 +138,9 @@ const SOLUTIONS: Readonly<Record<string, readonly Step[]>> = {
     { sh: 'npx cluster-serving model list', into: 'versions.txt' },
   ],
   'say-what-it-will-cost': [
-    {
-      page: 'explanation/a-billion-a-day.md',
-      has: 'plan --rate 5e6/day',
-      into: 'plan.json',
-    },
+    { page: 'explanation/a-billion-a-day.md', has: 'plan --rate 5e6/day', into: 'plan.json' },
+    // With the times of the service that has done the tasks before.
+    { sh: 'npx cluster-serving plan --rate 5e6/day --url http://localhost:10020' },
   ],
   'check-before-deploying': [{ page: 'how-to/doctor.md', has: 'doctor --json', into: 'doctor.json' }],
   'clean-up': [

@@ -61,6 +61,8 @@ test('the limits of a billion a day are those of the hand calculation, in the or
     'requests of the HTTP API',
   ]);
   assert.deepEqual([BILLION.ms, BILLION.records, BILLION.peak], [50, 32, 3]);
+  const [dollars = ''] = /[\d,]+ dollars a month/.exec(plan.notes.join('\n')) ?? [];
+  assert.ok(text.includes(`holds the results of a billion a day for ${dollars}`), dollars);
 });
 
 /** As the page has it, with code in backquotes. */
