@@ -24,7 +24,7 @@ export interface BilledStack extends PlannedStack {
   readonly metrics: 'on' | 'off';
   readonly monitoring: 'basic' | 'full';
   readonly provisioned: number;
-  /** Of the packaged template. Default: what is known without one. */
+  /** That of the packaged template. Default: what is known without one. */
   readonly idle: IdlePrice | undefined;
 }
 

@@ -19,7 +19,7 @@ export interface Calls {
   readonly notes: readonly string[];
 }
 
-/** What does not follow from the times. */
+/** The settings of an event, which do not follow from the times. */
 export type Events = Pick<Calls, 'records' | 'windowSeconds' | 'memoryMB'>;
 
 /** An event of Lambda is at most so large; each message has attributes of its own. */
@@ -100,5 +100,5 @@ export function callsOfTimers(
   const runs = `${run.count.toLocaleString('en-US')} runs, ${run.mean.toFixed(2)} ms on average`;
   const rows = `a run may have had several rows, so the times of an event are at most those`;
   const notes = [`${runs}; ${rows}`];
-  return request ? { ...calls, predictMs: request.mean, notes } : { ...calls, notes };
+  return request ? { ...calls, predictMs: overheadMs + request.mean, notes } : { ...calls, notes };
 }

@@ -53,7 +53,7 @@ export function documentOf(rate: string, load: Load, calls: Calls, facts: Facts)
 
 function notesOf(load: Load, calls: Calls, stack: BilledStack, { job }: Facts): string[] {
   const { records, windowSeconds, batchMs, notes } = calls;
-  // What arrives while an event is gathered, or the one before it is answered.
+  // Records that arrive while an event is gathered, or the one before it is answered.
   const gathered = Math.max(1, load.perSecond * Math.max(windowSeconds, batchMs / 1_000));
   const capacity = capacityOf(stack, job);
   const bytes = load.perDay * bytesOfDailyRecord(load, capacity, job);
@@ -65,6 +65,6 @@ function notesOf(load: Load, calls: Calls, stack: BilledStack, { job }: Facts): 
       `the bill has full events of ${records}; at this rate one has about ${gathered.toFixed(1)}, so Lambda, SQS and logs of the queue cost up to ${(records / gathered).toFixed(1)} times as much`,
     isFull &&
       `the node of Redis does not hold these results; redis=serverless would cost ${dollars} dollars a month for them`,
-    'not in the bill: cold starts, traffic out of AWS, taxes, free tiers',
+    'not in the bill: cold starts, records that come by POST /predictions instead of SQS, traffic out of AWS, taxes, free tiers',
   ].filter((note) => note !== false);
 }

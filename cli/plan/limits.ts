@@ -24,7 +24,7 @@ export interface Limit {
   readonly name: string;
   readonly way: Way;
   readonly unit: string;
-  /** What the planned rate needs. */
+  /** Used by the planned rate. */
   readonly needs: number;
   /** With the settings as they are; null where it is not known. */
   readonly has: number | null;
@@ -53,8 +53,8 @@ const LARGEST_NODE_GB = 419.09;
 const LARGEST_SERVERLESS_GB = 5_000;
 /** From SQS to the function: the 99th percentile in public measurements. */
 export const DELIVERY_SECONDS = 0.105;
-/** Base64 of an answer's float32. */
-const NUMBER_BYTES = (4 * 4) / 3;
+/** Bytes of Redis for each float32 of an answer, as test/cli/plan/numbers.test.ts measures them. */
+export const NUMBER_BYTES = 12;
 const COUNTED_NUMBERS = 10;
 
 type Row = Omit<Limit, 'breaksAt' | 'mostAt'>;

@@ -1,4 +1,4 @@
-/** What a service has to carry: a rate as one writes it, and its peak. */
+/** The load of a service: a rate as one writes it, and its peak. */
 import { unexpected } from '../command.ts';
 
 export interface Load {
@@ -6,7 +6,7 @@ export interface Load {
   readonly perSecond: number;
   readonly peakPerSecond: number;
   readonly perMonth: number;
-  /** Of a record as it is sent, before base64 or JSON of an event. */
+  /** Size of a record as it is sent. */
   readonly recordBytes: number;
   /** Numbers of an answer. */
   readonly numbers: number;

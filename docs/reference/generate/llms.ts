@@ -5,7 +5,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 
 const DOCS = new URL('../../', import.meta.url);
-const SECTIONS = ['tutorial', 'how-to', 'reference', 'explanation'] as const;
+const SECTIONS = ['tutorial', 'how-to', 'tasks', 'reference', 'explanation'] as const;
 const FENCE = /^ *```[\s\S]*?^ *```$/gm;
 
 interface Page {
@@ -45,7 +45,8 @@ function lineOf({ path, text }: Page): string {
   const [, title = path] = /^# (.*)$/m.exec(text) ?? [];
   const prose = text
     .replaceAll(FENCE, '')
-    .replaceAll(/^(#|\||<!--|!\[|- |\d+\. ).*$/gm, '')
+    .replaceAll(/^(#|\||<!--|!\[|- |\d+\. |On this page: ).*$/gm, '')
+    .replaceAll(/^> /gm, '')
     .trim();
   const paragraph = (prose.split(/\n\s*\n/)[0] ?? '').replaceAll(/\s+/g, ' ');
   const [sentence = ''] = paragraph.replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1').split(/(?<=[.!?])(?= |$)/);

@@ -32,7 +32,6 @@ export const PAGES: Readonly<Record<string, () => Promise<Blocks>>> = {
     ...(await helpTexts()),
     ...(await indexOfPage('docs/reference/cli.md')),
   }),
-  'docs/how-to/doctor.md': () => indexOfPage('docs/how-to/doctor.md'),
   'docs/how-to/runbook.md': () => indexOfPage('docs/how-to/runbook.md'),
   'docs/reference/config.md': async () => ({
     ...(await indexOfPage('docs/reference/config.md')),

@@ -61,6 +61,8 @@ test('the limits of a billion a day are those of the hand calculation, in the or
     'requests of the HTTP API',
   ]);
   assert.deepEqual([BILLION.ms, BILLION.records, BILLION.peak], [50, 32, 3]);
+  const [dollars = ''] = /[\d,]+ dollars a month/.exec(plan.notes.join('\n')) ?? [];
+  assert.ok(text.includes(`holds the results of a billion a day for ${dollars}`), dollars);
 });
 
 /** As the page has it, with code in backquotes. */
@@ -187,7 +189,7 @@ test('the times of a service that runs are its own, and one that has run nothing
     report('zoo.serving.request.overall', histogram(25), 60),
   ];
   const calls = callsOfTimers(timers, 3, EVENTS, 'my-stack');
-  assert.deepEqual([calls.predictMs, calls.batchMs, calls.from], [25, 203, 'my-stack, as it runs']);
+  assert.deepEqual([calls.predictMs, calls.batchMs, calls.from], [28, 203, 'my-stack, as it runs']);
   assert.throws(() => callsOfTimers([], 3, EVENTS, 'my-stack'), {
     code: 'not_found',
     message: /run nothing yet/,
