@@ -26,3 +26,16 @@ export function headersOf({ canaryKey, traceparent = '', tracestate = '' }: Trac
   if (!/^[\w-]{55,512}$/.test(traceparent)) return { ...key };
   return { ...key, traceparent, ...(/^[ -~]{1,512}$/.test(tracestate) && { tracestate }) };
 }
+
+/** The model that a request asks, and its headers. */
+export interface Asked {
+  readonly model: string | undefined;
+  readonly headers: TextHeaders;
+}
+
+export function queryOf(parameters: Readonly<Record<string, string | undefined>>): string {
+  const given = Object.entries(parameters).flatMap(([name, value]) =>
+    value === undefined ? [] : `${name}=${encodeURIComponent(value)}`,
+  );
+  return given.length === 0 ? '' : `?${given.join('&')}`;
+}

@@ -12,7 +12,7 @@ import { Turns } from '../../lib/pipeline/batch/turns.ts';
 import { type Answer, type Fetch, malformed, request } from '../fetch.ts';
 import { type RecordInputs, toInputs } from '../inputs.ts';
 import { type CallOptions, limited } from '../limit.ts';
-import { headersOf, type Keyed, type TextHeaders, type Traced } from './headers.ts';
+import { type Asked, headersOf, type Keyed, queryOf, type TextHeaders, type Traced } from './headers.ts';
 import { stoppable } from './in-order.ts';
 import { type Prediction, predictionOf } from './predictions.ts';
 import { hexOf } from './redirect.ts';
@@ -282,18 +282,6 @@ export abstract class RecordWriter {
     if (!this.#api) throw badConfig('this needs the option frontendUrl');
     return request(this.#api.url + path, init, limitMs, signal, this.#api.send);
   }
-}
-
-interface Asked {
-  readonly model: string | undefined;
-  readonly headers: TextHeaders;
-}
-
-function queryOf(parameters: Readonly<Record<string, string | undefined>>): string {
-  const given = Object.entries(parameters).flatMap(([name, value]) =>
-    value === undefined ? [] : `${name}=${encodeURIComponent(value)}`,
-  );
-  return given.length === 0 ? '' : `?${given.join('&')}`;
 }
 
 /** True unless it is inputs: no input's value can be an element of this. The service checks the rest. */

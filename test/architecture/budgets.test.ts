@@ -16,7 +16,7 @@ const BUDGETS: readonly Budget[] = [
   { folders: ['local'], lines: 11_800 },
   { folders: ['cli'], lines: 10_920 },
   { folders: ['infra'], lines: 7_700 },
-  { folders: ['sdk'], lines: 3_600 },
+  { folders: ['sdk'], lines: 3_640 },
   { folders: ['onnx-import', 'release', 'console', 'bench', 'embedded-redis'], lines: 71_470 },
 ];
 
