@@ -103,7 +103,7 @@ function messageOf(delivered: Delivered): Unloaded {
   const enqueue = enqueueOf(delivered);
   const { canaryKey, model } = enqueue;
   const { MessageGroupId: group } = attributes;
-  // A group that is the model's says nothing of the sender.
+  // A group that is the model's does not name the sender.
   const tenant = group === model ? undefined : group;
   return { id: messageId, enqueue, attempts, key: canaryKey ?? tenant, body };
 }

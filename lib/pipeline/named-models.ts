@@ -38,7 +38,7 @@ export function unknownModel(name: string, job: string, names: readonly string[]
   return new ServingError('not_found', `no model ${quoteName(name)}; ${meantModel(name, job, names)}`);
 }
 
-/** What there is instead of a name, as a part of a sentence. */
+/** The advice for an unknown name, as a part of a sentence. */
 export function meantModel(name: string, job: string, names: readonly string[]): string {
   if (names.length === 0) return `the model of this job is ${quoteName(job)}`;
   const meant = suggest(name, [job, ...names]);

@@ -5,7 +5,7 @@ import type { ModelPointer } from './download.ts';
 
 /** Opening a model takes its bytes, and what its runs need. */
 const RESERVE = 1.25;
-/** Of a session, however small its model is. */
+/** The least that a session takes. */
 const SESSION_BYTES = 2 * 1024 * 1024;
 
 type Sized = Pick<ModelPointer, 'memoryBytes'> & { readonly files: readonly { readonly bytes: number }[] };

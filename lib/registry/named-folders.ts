@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import type { ModelPointer } from './download.ts';
 import { makeFolder } from './download-folder.ts';
 
-/** What else is written to a disk. */
+/** Room for other files. */
 const RESERVE_BYTES = 32 * 1024 * 1024;
 
 interface FolderOptions {

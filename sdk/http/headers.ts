@@ -27,6 +27,12 @@ export function headersOf({ canaryKey, traceparent = '', tracestate = '' }: Trac
   return { ...key, traceparent, ...(/^[ -~]{1,512}$/.test(tracestate) && { tracestate }) };
 }
 
+/** The model that a request asks, and its headers. */
+export interface Asked {
+  readonly model: string | undefined;
+  readonly headers: TextHeaders;
+}
+
 /** Begins with its question mark; empty for values that are all undefined. */
 export function queryOf(values: Readonly<Record<string, string | number | undefined>>): string {
   const parts = Object.entries(values).flatMap(([name, value]) =>

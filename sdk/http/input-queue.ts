@@ -14,7 +14,7 @@ import { type Answer, malformed, request } from '../fetch.ts';
 import { type RecordInputs, toInputs } from '../inputs.ts';
 import { type CallOptions, limited } from '../limit.ts';
 import { hexOf } from './digest.ts';
-import { headersOf, type Keyed, queryOf, type TextHeaders, type Traced } from './headers.ts';
+import { type Asked, headersOf, type Keyed, queryOf, type TextHeaders, type Traced } from './headers.ts';
 import { stoppable } from './in-order.ts';
 import { type Prediction, predictionOf } from './predictions.ts';
 import { ServedModel } from './served-model.ts';
@@ -296,11 +296,6 @@ export abstract class RecordWriter {
     if (!this.#api) throw badConfig('this needs the option frontendUrl');
     return request(this.#api.url + path, init, limitMs, signal, this.#api.send);
   }
-}
-
-interface Asked {
-  readonly model: string | undefined;
-  readonly headers: TextHeaders;
 }
 
 /** True unless it is inputs: no input's value can be an element of this. The service checks the rest. */

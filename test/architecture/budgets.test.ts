@@ -16,7 +16,7 @@ const BUDGETS: readonly Budget[] = [
   { folders: ['local'], lines: 11_920 },
   { folders: ['cli'], lines: 11_830 },
   { folders: ['infra'], lines: 7_700 },
-  { folders: ['sdk'], lines: 3_740 },
+  { folders: ['sdk'], lines: 3_780 },
   { folders: ['onnx-import', 'release', 'console', 'bench', 'embedded-redis'], lines: 71_790 },
 ];
 

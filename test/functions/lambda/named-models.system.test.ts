@@ -15,7 +15,7 @@ const MODELS = 200;
 const REQUESTS = 2_000;
 /** Each of these models is counted with 2 MB. */
 const BUDGET_MB = 64;
-/** What a process takes beside the open models: results, and memory that it has given back and keeps. */
+/** Memory beside the open models: results, and pages that a process keeps after it has closed a model. */
 const SLACK_MB = 96;
 const MB = 1024 * 1024;
 

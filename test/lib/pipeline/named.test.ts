@@ -118,7 +118,7 @@ test('records of further models do not wait for the own model of the job, and it
   assert.deepEqual(both.again, ['m-1', 'm-2']);
 });
 
-test('a message group that is the name of the model is no tenant: a canary takes the record by its uri', async () => {
+test('a message group that is the name of the model is not a tenant: a canary takes the record by its uri', async () => {
   const { ends } = await serve([
     { uri: 'c1', model: 'b', group: 'b' },
     { uri: '2', model: 'b', group: 'b' },

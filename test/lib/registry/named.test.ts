@@ -1,4 +1,4 @@
-/** What is known of a job's further models: their names, their memory, and the room on the disk for them. */
+/** The names of a job's further models, their memory, and the room on the disk for them. */
 import assert from 'node:assert/strict';
 import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
