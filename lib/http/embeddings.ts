@@ -37,19 +37,29 @@ export function answerEmbeddings(
 ): Promise<HttpResponse> {
   const model = jobOf(deps);
   return answerRecords(deps, clock, {
-    read: () => askedOf(request, model),
-    assertServes: (runner, asked) => assertEmbeds(runner, model, asked),
-    answer: (outcomes, { dimensions, isBase64 }) =>
-      answerText(
-        model,
-        outcomes.map((outcome) => shortened(outcome, dimensions)),
-        isBase64,
-      ),
+    read: () => readEmbeddings(request.body(), model),
+    assertServes: (runner, asked) => asked.assertServes(runner),
+    answer: (outcomes, asked) => asked.answer(outcomes),
   });
 }
 
-function askedOf(request: HttpRequest, job: string): Asked {
-  const { parsed } = readJson(request.body());
+/** The request that a body is, and its answer. @throws bad_request, not_found, too_large */
+export function readEmbeddings(body: Uint8Array | string, model: string) {
+  const asked = askedOf(body, model);
+  return {
+    records: asked.records,
+    assertServes: (runner: Runner) => assertEmbeds(runner, model, asked),
+    answer: (outcomes: readonly Outcome[]) =>
+      answerText(
+        model,
+        outcomes.map((outcome) => shortened(outcome, asked.dimensions)),
+        asked.isBase64,
+      ),
+  };
+}
+
+function askedOf(body: Uint8Array | string, job: string): Asked {
+  const { parsed } = readJson(body);
   if (!isObject(parsed)) throw badRequest('expected {"input": "text", "model": "..."}');
   const { input, model, encoding_format: format = 'float', dimensions, prompt_name: prompt } = parsed;
   if (typeof model !== 'string') throw badRequest(`"model": expected a name, got ${quoteValue(model)}`);

@@ -9,6 +9,8 @@ import { assertForm, checkInstances, PREDICT_KEYS, SUBMIT_KEYS, warningOf } from
 import { formRecord, imageRecord, isForm, isImage } from './files.ts';
 import { type HttpRequest, mediaType } from './request.ts';
 
+type Asked = Pick<HttpRequest, 'headers' | 'parameters' | 'path' | 'body'>;
+
 interface Instances {
   readonly records: readonly Inputs[];
   /** Throws an error of one of them, with its place in the body as the caller counts it. */
@@ -25,13 +27,13 @@ interface Instances {
  * True if the query asks for it. The body does not matter.
  * @throws bad_request for another form
  */
-function asksPlain({ parameters: { form } }: HttpRequest): boolean {
+function asksPlain({ parameters: { form } }: Pick<HttpRequest, 'parameters'>): boolean {
   if (form === undefined || form === 'plain') return form === 'plain';
   throw badRequest(`form: expected plain, got ${quoteName(form)}`);
 }
 
 /** A promise for a table and a form only. @throws bad_request, too_large */
-export function readInstances(request: HttpRequest): Instances | Promise<Instances> {
+export function readInstances(request: Asked): Instances | Promise<Instances> {
   const type = mediaType(request);
   const isPlain = asksPlain(request);
   if (type === 'text/csv') return readTable(request, isPlain);
@@ -49,7 +51,7 @@ export function readInstances(request: HttpRequest): Instances | Promise<Instanc
   return { records, inPlace: raise, headers, isPlain: isPlain || !hasNames(parsed) };
 }
 
-async function readTable(request: HttpRequest, isPlain: boolean): Promise<Instances> {
+async function readTable(request: Asked, isPlain: boolean): Promise<Instances> {
   // Loaded on demand: few requests are tables.
   const { atLine, decodeCsv } = await import('../codecs/csv.ts');
   const { records, lines } = decodeCsv(request.body());
@@ -57,7 +59,7 @@ async function readTable(request: HttpRequest, isPlain: boolean): Promise<Instan
   return { records, inPlace, isPlain };
 }
 
-async function readFiles(request: HttpRequest): Promise<Instances> {
+async function readFiles(request: Asked): Promise<Instances> {
   const { inputs } = await formRecord(request);
   return { records: [inputs], inPlace: raise, isPlain: true };
 }

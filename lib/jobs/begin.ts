@@ -6,6 +6,7 @@ import { createHash } from 'node:crypto';
 import { badRequest, ServingError } from '../contract/errors.ts';
 import { fileJobsPrefix } from '../contract/names.ts';
 import { elementAt, present } from '../contract/present.ts';
+import { isBatchId } from './openai/batch.ts';
 import {
   type Format,
   type JobKeys,
@@ -110,6 +111,9 @@ async function beginJob(
   deps: JobDeps,
 ): Promise<void> {
   const { store } = deps;
+  // Each message of a batch says by its id that it is one.
+  if (isBatchId(id) !== (request.batch !== undefined))
+    throw badRequest(`job ${id}: the id of a batch, and of no other job, begins with "batch_"`);
   if ((await readJson<Begun>(store, keys.begun))?.etag === etag) return;
   if ((await store.text(keys.summary)) !== undefined) return;
   // That of a job that goes on may allow more errors.
@@ -129,9 +133,13 @@ async function beginJob(
 }
 
 /** @throws bad_request, too_large */
-async function listFiles({ input, output, format, dryRun }: JobRequest, deps: JobDeps): Promise<Files> {
+async function listFiles(
+  { input, output, batch, dryRun, ...rest }: JobRequest,
+  deps: JobDeps,
+): Promise<Files> {
   const { store, now } = deps;
   const from = readAddress('input', input);
+  const format = batch ? 'openai' : rest.format;
   if (dryRun !== true) await assertEmpty(output, deps);
   const isPrefix = from.key === '' || from.key.endsWith('/');
   const prefix = isPrefix ? from.key : from.key.slice(0, from.key.lastIndexOf('/') + 1);
@@ -173,7 +181,8 @@ function formatOf({ key }: ListedFile): Format {
 }
 
 /** A table is a unit, and pictures that follow each other are units of up to a hundred. */
-function messagesOf(id: string, { dryRun }: JobRequest, { bucket, prefix, files }: Files) {
+function messagesOf(id: string, { dryRun, batch }: JobRequest, { bucket, prefix, files }: Files) {
+  const endpoint = batch?.endpoint;
   const messages: Message[] = [];
   const known: Record<number, number> = {};
   let unit = 0;
@@ -182,7 +191,7 @@ function messagesOf(id: string, { dryRun }: JobRequest, { bucket, prefix, files 
     const name = key.slice(prefix.length);
     if (format !== 'picture') {
       const file = { bucket, key, etag, bytes };
-      messages.push({ do: 'plan', id, unit, file, name, format, at: 0, row: 0, dryRun });
+      messages.push({ do: 'plan', id, unit, file, name, format, at: 0, row: 0, dryRun, endpoint });
       at++;
       continue;
     }
