@@ -8,6 +8,7 @@ import { fileJobsPrefix } from '../contract/names.ts';
 import { elementAt, present } from '../contract/present.ts';
 import { isBatchId } from './openai/batch.ts';
 import {
+  type Address,
   type Format,
   type JobKeys,
   type JobRequest,
@@ -134,13 +135,14 @@ async function beginJob(
 
 /** @throws bad_request, too_large */
 async function listFiles(
-  { input, output, batch, dryRun, ...rest }: JobRequest,
+  { input, output, batch, format, dryRun }: JobRequest,
   deps: JobDeps,
 ): Promise<Files> {
   const { store, now } = deps;
   const from = readAddress('input', input);
-  const format = batch ? 'openai' : rest.format;
+  const startedAt = new Date(now()).toISOString();
   if (dryRun !== true) await assertEmpty(output, deps);
+  if (batch) return { bucket: from.bucket, prefix: '', files: [await piecesOf(from, deps)], startedAt };
   const isPrefix = from.key === '' || from.key.endsWith('/');
   const prefix = isPrefix ? from.key : from.key.slice(0, from.key.lastIndexOf('/') + 1);
   const files: Files['files'][number][] = [];
@@ -155,7 +157,14 @@ async function listFiles(
   }
   if (files.length === 0)
     throw badRequest(`there is no file at ${input}${isPrefix ? '' : '; a prefix ends in a slash'}`);
-  return { bucket: from.bucket, prefix, files, startedAt: new Date(now()).toISOString() };
+  return { bucket: from.bucket, prefix, files, startedAt };
+}
+
+/** The input of a batch: one file in pieces, which never change. */
+async function piecesOf(from: Address, { store }: JobDeps): Promise<Files['files'][number]> {
+  let bytes = 0;
+  for await (const page of store.pages(from)) bytes += page.reduce((sum, piece) => sum + piece.bytes, 0);
+  return [from.key, '', bytes, 'openai'];
 }
 
 async function assertEmpty(output: string, { store }: JobDeps): Promise<void> {

@@ -40,7 +40,7 @@ export function partName({ unit, row, rows, errors, ms, apart = 0 }: Part): stri
 export function readPart(name: string, bytes: number): StoredPart | undefined {
   const numbers = NAME.exec(name)
     ?.slice(1)
-    .map((text = '0') => Number(text));
+    .map((text: string | undefined) => Number(text ?? 0));
   if (!numbers) return undefined;
   const [unit = 0, row = 0, rows = 0, errors = 0, ms = 0, apart = 0] = numbers;
   return rows === 0 ? undefined : { unit, row, rows, errors, ms, apart, name, bytes };

@@ -86,7 +86,7 @@ interface Line {
   readonly isError: boolean;
 }
 
-/** What the lines of the other requests say, for a batch that ends with a line for each. */
+/** The code in the lines of requests that do not run, for a batch that ends with a line for each. */
 export function refusalOf(id: string, stop: Stop): Refusal | undefined {
   if (!isBatchId(id) || stop === 'done' || stop === 'failed') return undefined;
   return stop === 'cancelled' ? 'batch_cancelled' : 'batch_expired';
@@ -129,7 +129,7 @@ function recordsOf(slot: Slot, runner: Runner): readonly Inputs[] {
 }
 
 interface Answered {
-  /** Of the job. */
+  /** The job's. */
   readonly id: string;
   readonly rows: Rows;
   readonly i: number;

@@ -67,7 +67,7 @@ export interface JobDeps {
   send(message: Message, delaySeconds?: number): Promise<void>;
   /** The JSON of a record's answer, as POST /predict gives it. @throws too_large, model_failed */
   answerText(outcome: Extract<Outcome, { ok: true }>, version: string): string;
-  /** What answers the requests of a batch. */
+  /** Reads and answers requests of a batch. */
   endpoint(name: EndpointName): Endpoint;
   /** Deliveries after which a row that has no outcome is an error. */
   readonly most: number;
@@ -93,7 +93,7 @@ export interface PlanMessage extends OfUnit {
   readonly at: number;
   readonly row: number;
   readonly columns?: readonly string[] | undefined;
-  /** Of a batch. */
+  /** A batch has one. */
   readonly endpoint?: EndpointName | undefined;
   readonly dryRun?: boolean | undefined;
 }

@@ -32,6 +32,7 @@ export interface Whole extends Progress {
 /** How far a job is; `turn` is that of the next look. */
 interface KeptProgress extends Progress {
   readonly turn: number;
+  readonly atMs: number;
 }
 
 /** @returns the next message. @throws a ServingError that ends the job */
@@ -57,7 +58,8 @@ export async function watch(
   const { batch } = request;
   if (batch && !whole && deps.now() >= (batch.createdAt + WINDOW_SECONDS) * 1000)
     await store.putNew(keys.expired, JSON.stringify({ atMs: deps.now() }));
-  await store.put(keys.progress, JSON.stringify({ ...progress, turn: turn + 1 } satisfies KeptProgress));
+  const far: KeptProgress = { ...progress, turn: turn + 1, atMs: deps.now() };
+  await store.put(keys.progress, JSON.stringify(far));
   assertErrors(progress, request);
   if (whole) {
     await store.putNew(keys.whole, JSON.stringify(whole));

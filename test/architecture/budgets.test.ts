@@ -12,8 +12,8 @@ interface Budget {
 }
 
 const BUDGETS: readonly Budget[] = [
-  { folders: ['functions', 'lib'], lines: 44_600 },
-  { folders: ['local'], lines: 11_610 },
+  { folders: ['functions', 'lib'], lines: 46_200 },
+  { folders: ['local'], lines: 11_900 },
   { folders: ['cli'], lines: 10_830 },
   { folders: ['infra'], lines: 7_700 },
   { folders: ['sdk'], lines: 3_600 },

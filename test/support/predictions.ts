@@ -13,6 +13,7 @@ const DEPS = {
   results: unused,
   states: unused,
   locate: unused,
+  batchService: unused,
   observers: quietObservers(),
 };
 

@@ -14,7 +14,7 @@ export type EndpointName = (typeof ENDPOINTS)[number];
 export interface BatchRequest {
   readonly endpoint: EndpointName;
   readonly inputFileId: string;
-  /** Of the caller, up to 16 texts. */
+  /** The caller gives it; up to 16 texts. */
   readonly metadata: Readonly<Record<string, string>> | null;
   /** Seconds since 1970. */
   readonly createdAt: number;

@@ -11,7 +11,7 @@ import { type LineProblem, type Problem, problem, readLine } from './lines.ts';
 
 /** As OpenAI's API has it. */
 const MOST_REQUESTS = 50_000;
-/** Problems that are told; a file of something else has one in each line. */
+/** Problems that the batch shows; a file of something else has one in each line. */
 const MOST_PROBLEMS = 100;
 const PIECE_BYTES = 8 * 1024 * 1024;
 const LINE_FEED = 0x0a;

@@ -24,8 +24,8 @@ const line = (id: string, body: unknown, others: object = {}) =>
 const double = (id: string, x: number) => line(id, { instances: [{ x }, { x: x + 1 }] });
 
 function ask(world: World, text: string | Buffer, createdAt = Math.floor(Date.now() / 1000)): void {
-  const key = 'jobs/digits/uploads/file-1.jsonl';
-  world.put(`${BUCKET}/${key}`, text);
+  const key = 'jobs/digits/uploads/file-1/';
+  world.put(`${BUCKET}/${key}000000`, text);
   const batch = { endpoint: '/predict?form=plain', inputFileId: 'file-1', metadata: null, createdAt };
   const output = `s3://${BUCKET}/jobs/digits/out/${ID}/`;
   world.request(ID, { input: `s3://${BUCKET}/${key}`, output, batch });
