@@ -183,6 +183,6 @@ export const PLANTED: readonly PlantedFault[] = [
     replace:
       'const own = byUnit.get(unit) ?? []; const found = own.reduce((sum, one) => sum + one.rows, 0) < rows ? undefined : own;',
     seenBy: ['rows are answered', 'the queue empties'],
-    seed: 1,
+    seed: 57,
   },
 ];
