@@ -5,6 +5,7 @@ import { errorText, resultOf } from '../client.ts';
 import { clipped, indented } from '../try/answer.ts';
 import { Card, Empty, Loaded, Problem, timeText, useAsked } from '../ui.tsx';
 import { DeadLettersCard } from './dead-letters.tsx';
+import { JobsCard } from './jobs.tsx';
 import { NoticesCard } from './notices.tsx';
 
 export function RecordsView() {
@@ -13,6 +14,7 @@ export function RecordsView() {
     <div class="stack">
       <DeadLettersCard onReplayed={records.again} />
       <NoticesCard />
+      <JobsCard />
       <Card title="Recent records" aside={<span class="quiet">of the queue, newest first</span>}>
         <Loaded asked={records}>{(value) => <Records records={value.records} />}</Loaded>
       </Card>
