@@ -19,6 +19,6 @@ export interface JobFacts {
   readonly error?: string | undefined;
   /** Where its results are. */
   readonly results?: string | undefined;
-  /** What it cost by example prices; undefined where nothing does. */
+  /** Its cost by example prices; undefined where nothing costs. */
   readonly dollars?: number | undefined;
 }

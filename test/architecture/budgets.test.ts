@@ -13,11 +13,11 @@ interface Budget {
 
 const BUDGETS: readonly Budget[] = [
   { folders: ['functions', 'lib'], lines: 46_200 },
-  { folders: ['local'], lines: 11_900 },
+  { folders: ['local'], lines: 12_000 },
   { folders: ['cli'], lines: 10_830 },
   { folders: ['infra'], lines: 7_700 },
   { folders: ['sdk'], lines: 3_600 },
-  { folders: ['onnx-import', 'release', 'console', 'bench', 'embedded-redis'], lines: 71_470 },
+  { folders: ['onnx-import', 'release', 'console', 'bench', 'embedded-redis'], lines: 71_620 },
 ];
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));

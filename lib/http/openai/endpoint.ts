@@ -22,7 +22,7 @@ interface KeptFile {
   readonly bytes: number;
 }
 
-/** What keeps files and batches. Its answers are in the form of OpenAI's API. */
+/** Keeps files and batches. Its answers are in the form of OpenAI's API. */
 export interface BatchService {
   readonly files: {
     upload(filename: string, bytes: Uint8Array): Promise<object>;

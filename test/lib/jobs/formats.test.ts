@@ -133,7 +133,7 @@ describe('Parquet', () => {
     assert.match(failureOf(await run('a.parquet', body)), /group 0 have 9000000 cells.*write smaller groups/);
   });
 
-  test('that a failing S3 does not give is no fault of the file: its message comes again', async () => {
+  test('that S3 breaks off is not refused: its message comes again', async () => {
     const body = parquet({ columnData: [{ name: 'x', data: [1, 2], type: 'INT32' }] });
     const file = { bucket: 'data', key: 'a.parquet', etag: '', bytes: body.length };
     const gone = new Error('read ECONNRESET');
