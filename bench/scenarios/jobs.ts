@@ -3,6 +3,7 @@
  * a range of NDJSON whose answers become an object, an event of the queue is 256 records whose answers are saved in Redis. S3 is memory, or
  * that of a single machine, whose server runs in this process too; on AWS it costs the wait and not this time.
  */
+import assert from 'node:assert/strict';
 import type { SQSBatchResponse, SQSEvent } from 'aws-lambda';
 import { encodeMessage } from '../../lib/codecs/message.ts';
 import { elementAt } from '../../lib/contract/present.ts';
@@ -154,6 +155,7 @@ function jobContender(name: string, { served, store, bytes, rows, check }: JobWo
     store,
     observers: served.observers,
     send: async () => undefined,
+    endpoint: () => assert.fail('there is no batch'),
     answerText: (outcome, version) => plainAnswer([outcome], undefined, version),
     most: 5,
     memoryMB: 1769,

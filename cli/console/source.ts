@@ -12,6 +12,8 @@ import { withInputAxes } from '../../lib/pipeline/batch/batch-axes.ts';
 import { CaptureReader } from '../../lib/s3/capture-reader.ts';
 import { captureFacts } from '../../local/console/captures.ts';
 import { exampleOfVersion } from '../../local/console/example.ts';
+import { JobPlace } from '../../local/console/job-place.ts';
+import { cancelJob, jobList } from '../../local/console/jobs.ts';
 import { inputFacts, outputFacts } from '../../local/console/model.ts';
 import type { Notices } from '../../local/console/notices.ts';
 import type { ConsoleSource } from '../../local/console/source.ts';
@@ -31,6 +33,7 @@ import { type Fetch, request } from '../../sdk/fetch.ts';
 import { askLost } from '../capture/lost.ts';
 import type { DlqPlace } from '../dlq/place.ts';
 import { withRunner } from '../dlq/runner.ts';
+import { costOf } from '../job/text.ts';
 import { withNotices } from '../notify/notices.ts';
 import { answeredInstance } from '../openapi/openapi.ts';
 import { openQueue } from '../queue.ts';
@@ -90,6 +93,8 @@ export function remoteConsole(options: RemoteOptions): ConsoleSource {
         const lost = (await askLost(service)) ?? 0;
         return captureFacts(new CaptureReader(place.s3, place.bucket, service.job), lost, false);
       }),
+    jobs: () => part(async () => (place ? jobList(jobPlace(options), costOf) : { unavailable: NO_BUCKET })),
+    cancel: async (id) => cancelJob(jobPlace(options), id),
     resume: (target) => withNoticesOf(options, (notices) => resumeTarget(notices, target)),
     replay: (id) => {
       if (!place?.results) throw new ServingError('bad_request', place ? NO_REPLAY : NO_BUCKET);
@@ -99,6 +104,12 @@ export function remoteConsole(options: RemoteOptions): ConsoleSource {
     promote: (version) => promoteVersion(known(versions), version),
     end: (version) => endVersion(known(versions), version),
   };
+}
+
+/** @throws bad_request where the bucket is not known */
+function jobPlace({ service, place }: RemoteOptions): JobPlace {
+  if (place) return new JobPlace(place.s3, place.bucket, service.job, false);
+  throw new ServingError('bad_request', NO_BUCKET);
 }
 
 function known(versions: VersionPlace | undefined): VersionPlace {

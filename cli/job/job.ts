@@ -1,9 +1,9 @@
 /** `cluster-serving job`: answers the rows of files with the model of a service. */
 import { openS3 } from '../../lib/s3/client.ts';
+import { JobPlace } from '../../local/console/job-place.ts';
 import { defineCommand, only, wrongUse } from '../command.ts';
 import { findService, JOB, notRunning, SERVICE_OPTIONS } from '../service.ts';
 import { cancelJob, listJobs, printResults, resumeJob, showJob } from './jobs.ts';
-import { JobPlace } from './place.ts';
 import { runJob } from './run.ts';
 
 export const command = defineCommand({

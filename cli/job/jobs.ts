@@ -2,8 +2,8 @@
 import { ServingError } from '../../lib/contract/errors.ts';
 import { readAddress } from '../../lib/jobs/request.ts';
 import { readAll } from '../../lib/s3/pages.ts';
+import type { JobPlace } from '../../local/console/job-place.ts';
 import { EXIT, type Output } from '../output.ts';
-import type { JobPlace } from './place.ts';
 import { progressText, stateText } from './text.ts';
 import { watchJob } from './watch.ts';
 
@@ -65,7 +65,7 @@ export async function cancelJob(place: JobPlace, id: string, output: Output): Pr
   await assertJob(place, id);
   const { state } = await place.state(id);
   if (state === 'done') throw new ServingError('conflict', `job ${id} is done: there is nothing to cancel`);
-  await place.objects.put(place.keys(id).cancelled, '{}');
+  await place.cancel(id);
   output.answer(
     { id, state: 'cancelled' },
     `job ${id} is cancelled; \`cluster-serving job resume ${id}\` lets it go on`,

@@ -8,10 +8,10 @@ import { asError, badRequest } from '../../lib/contract/errors.ts';
 import { fileJobsPrefix, readS3Address } from '../../lib/contract/names.ts';
 import { errorLimit, type Format, readRequest } from '../../lib/jobs/request.ts';
 import { uploadFile } from '../../lib/s3/upload.ts';
+import type { JobPlace } from '../../local/console/job-place.ts';
 import { unexpected } from '../command.ts';
 import { EXIT, type Output } from '../output.ts';
 import { showProgress } from '../progress.ts';
-import type { JobPlace } from './place.ts';
 import { watchJob } from './watch.ts';
 
 export interface RunOptions {

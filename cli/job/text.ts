@@ -1,7 +1,7 @@
 /** How far a job is and what it cost, in words. */
 import { PRICES } from '../../infra/prices.ts';
 import type { Progress, Summary } from '../../lib/jobs/request.ts';
-import type { JobState } from './place.ts';
+import type { JobState } from '../../local/console/job-place.ts';
 
 /** Calls of a part: two listings and a put of it, and a get of its rows and of it. */
 const PUTS = 3;

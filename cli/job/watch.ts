@@ -1,8 +1,8 @@
 /** Watches a job until it has ended. To stop watching ends nothing. */
 import { ServingError } from '../../lib/contract/errors.ts';
+import type { JobPlace } from '../../local/console/job-place.ts';
 import { EXIT, type Output } from '../output.ts';
 import { showProgress } from '../progress.ts';
-import type { JobPlace } from './place.ts';
 import { costOf, estimateOf, stateText } from './text.ts';
 
 const LOOK_MS = 500;

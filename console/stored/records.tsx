@@ -7,6 +7,7 @@ import { clipped, indented } from '../try/answer.ts';
 import { Card, CopyButton, Empty, Loaded, Problem, timeText, useAsked } from '../ui.tsx';
 import { csvOf } from './csv.ts';
 import { DeadLettersCard } from './dead-letters.tsx';
+import { JobsCard } from './jobs.tsx';
 import { NoticesCard } from './notices.tsx';
 
 /** A record that a link names. */
@@ -28,6 +29,7 @@ export function RecordsView({ linked }: { linked: Linked | undefined }) {
       {linked && <LinkedCard key={`${linked.uri} ${linked.identity}`} {...linked} />}
       <DeadLettersCard onReplayed={records.again} />
       <NoticesCard />
+      <JobsCard />
       <Card title="Recent records" aside={<span class="quiet">of the queue, newest first</span>}>
         <Loaded asked={records}>{(value) => <Records records={value.records} />}</Loaded>
       </Card>

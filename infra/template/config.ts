@@ -117,7 +117,8 @@ export function readSettings(
   if (problems.length > 0) throw new ServingError('bad_config', problems.join('\n'));
   const service = serviceName(job.jobName);
   const { jobName } = job;
-  const resources = settingsOfResources(deployment, { service, stage, jobName, job: deployed, now });
+  const names = { service, stage, jobName, job: deployed, takesFileJobs: hasFileJobs(job), now };
+  const resources = settingsOfResources(deployment, names);
   const code = workerCode(deployment, { service, stage, language });
   return {
     ...deployment,

@@ -1,5 +1,5 @@
 /** The HTTP API of a stack: its routes by function, who may call them, and its access log. */
-import { ROUTES, type RoutedFunction } from '../../lib/http/routes.ts';
+import { ROUTES, type Route, type RoutedFunction } from '../../lib/http/routes.ts';
 import { functionOf } from './convention-parameters.ts';
 import type { Deployment } from './parameters.ts';
 
@@ -45,13 +45,15 @@ export function accessLogFormat({ callerLog }: Pick<Deployment, 'callerLog'>): s
 export function httpEventsOf(
   authorizer: Authorizer | null,
   jwtScopes: readonly string[],
+  takesFileJobs: boolean,
 ): Readonly<Record<RoutedFunction, readonly HttpEvent[]>> {
   const of = (name: RoutedFunction): readonly HttpEvent[] => {
     const scopes = jwtScopes
       .find((one) => functionOf(one) === name)
       ?.slice(name.length + 1)
       .split(' ');
-    return ROUTES.filter((route) => route.function === name).map(({ method, path }) => ({
+    const isThere = ({ needs }: Route) => needs === undefined || takesFileJobs;
+    return ROUTES.filter((route) => route.function === name && isThere(route)).map(({ method, path }) => ({
       httpApi: {
         method,
         path,

@@ -81,6 +81,8 @@ interface Names {
   readonly jobName: string;
   /** JSON of the job's settings. */
   readonly job: string;
+  /** True if the stack takes jobs over files. */
+  readonly takesFileJobs: boolean;
   readonly now: Date;
 }
 
@@ -159,7 +161,7 @@ export function settingsOfResources(deployment: Deployment, names: Names): Setti
     variables: variablesOf(deployment, names, redisVariables(deployment, redis)),
     authorizer,
     authorizers,
-    httpEvents: httpEventsOf(authorizer, deployment.jwtScopes),
+    httpEvents: httpEventsOf(authorizer, deployment.jwtScopes, names.takesFileJobs),
     accessLogFormat: accessLogFormat(deployment),
     tracingMode: deployment.tracing === 'on' ? 'Active' : 'PassThrough',
     provisioned: deployment.provisioned,

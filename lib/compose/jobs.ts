@@ -7,6 +7,7 @@ import { parseFilter } from '../pipeline/answer/postprocess.ts';
 import { QueueSender } from '../queue/sender.ts';
 import { JobObjects } from '../s3/job-store.ts';
 import { sqsClient } from './accept.ts';
+import { endpoints } from './endpoints.ts';
 import { observers } from './observers.ts';
 import { s3Client } from './s3.ts';
 import type { Scope } from './scope.ts';
@@ -29,6 +30,7 @@ export async function composeJobs(
     store: new JobObjects(scope.get(s3Client), bucket),
     observers: scope.get(observers),
     send: (message, delaySeconds) => sender.send(JSON.stringify(message), {}, undefined, delaySeconds),
+    endpoint: endpoints(job.jobName, filter),
     answerText: (outcome, version) => plainAnswer([outcome], filter, version),
     most: job.queue.maxReceiveCount,
     memoryMB,

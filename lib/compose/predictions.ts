@@ -35,6 +35,8 @@ export async function composePredictions(scope: Scope) {
       const { bucket, role, aws } = scope.environment;
       return presignedUrl(bucket, key, { ...role, endpoint: aws.endpoint }, Date.now());
     },
+    // Loaded on demand, with the S3 client.
+    batchService: () => import('./batch-service.ts').then((loaded) => scope.get(loaded.batchService)),
     settings: scope.environment.job,
     states: () => scope.get(parts().recordStates),
   };

@@ -187,6 +187,6 @@ function namedRequest(
 }
 
 /** `Prefer: respond-async` (RFC 7240). */
-export function prefersAsync(request: HttpRequest): boolean {
+export function prefersAsync(request: Pick<HttpRequest, 'headers'>): boolean {
   return /(?:^|[,;\s])respond-async(?:$|[,;\s])/i.test(request.headers['prefer'] ?? '');
 }

@@ -12,7 +12,7 @@ import type { Inputs, NamedTensor, Outcome, Runner } from '../contract/values.ts
 import { floatText } from '../pipeline/answer/postprocess.ts';
 import type { InvocationClock } from '../pipeline/deadline.ts';
 import { answerRecords } from './answer-records.ts';
-import type { InferenceDeps } from './open-inference/run.ts';
+import { assertModel, type InferenceDeps } from './open-inference/run.ts';
 import type { HttpRequest } from './request.ts';
 import type { HttpResponse } from './response.ts';
 
@@ -37,19 +37,36 @@ export function answerEmbeddings(
   clock: InvocationClock | undefined,
 ): Promise<HttpResponse> {
   return answerRecords(deps, clock, {
-    read: () => askedOf(request),
-    assertServes: (runner, asked) => assertEmbeds(runner, asked.model, asked),
-    answer: (outcomes, { model, dimensions, isBase64 }) =>
+    read: () => readEmbeddings(request.body()),
+    assertServes: (runner, asked) => asked.assertServes(runner),
+    answer: (outcomes, asked) => asked.answer(outcomes),
+  });
+}
+
+/**
+ * The request that a body is, and its answer.
+ * @param job refuses another model. Default: the caller looks for it
+ * @throws bad_request, not_found, too_large
+ */
+export function readEmbeddings(body: Uint8Array | string, job?: string) {
+  const asked = askedOf(body);
+  const { model, records, dimensions, isBase64 } = asked;
+  if (job !== undefined) assertModel(model, job);
+  return {
+    model,
+    records,
+    assertServes: (runner: Runner) => assertEmbeds(runner, model, asked),
+    answer: (outcomes: readonly Outcome[]) =>
       answerText(
         model,
         outcomes.map((outcome) => shortened(outcome, dimensions)),
         isBase64,
       ),
-  });
+  };
 }
 
-function askedOf(request: HttpRequest): Asked {
-  const { parsed } = readJson(request.body());
+function askedOf(body: Uint8Array | string): Asked {
+  const { parsed } = readJson(body);
   if (!isObject(parsed)) throw badRequest('expected {"input": "text", "model": "..."}');
   const { input, model, encoding_format: format = 'float', dimensions, prompt_name: prompt } = parsed;
   if (typeof model !== 'string') throw badRequest(`"model": expected a name, got ${quoteValue(model)}`);

@@ -30,7 +30,7 @@ const URI = 'uri';
  * @throws bad_request, too_large
  */
 export async function formRecord(
-  request: HttpRequest,
+  request: Pick<HttpRequest, 'headers' | 'body'>,
 ): Promise<{ readonly inputs: Inputs; readonly uri: string | undefined }> {
   // Loaded on demand: few requests are forms.
   const { readForm } = await import('./worker/form.ts');

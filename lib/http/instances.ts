@@ -6,9 +6,14 @@ import { badRequest, ServingError } from '../contract/errors.ts';
 import type { Inputs } from '../contract/values.ts';
 import { prefersAsync } from './accept.ts';
 import { assertForm, checkInstances, PREDICT_KEYS, SUBMIT_KEYS, warningOf } from './body-keys.ts';
+import { ANYONE } from './caller.ts';
 import { formRecord, imageRecord, isForm, isImage } from './files.ts';
 import { type HttpRequest, mediaType } from './request.ts';
 import { type ReadUpload, uploadedBody, uploadIn } from './uploads.ts';
+
+/** A request, or one of a batch, which has no caller of its own and no uploads. */
+type Asked = Pick<HttpRequest, 'headers' | 'parameters' | 'path' | 'body'> &
+  Partial<Pick<HttpRequest, 'caller'>>;
 
 interface Instances {
   readonly records: readonly Inputs[];
@@ -26,13 +31,13 @@ interface Instances {
  * True if the query asks for it. The body does not matter.
  * @throws bad_request for another form
  */
-function asksPlain({ parameters: { form } }: HttpRequest): boolean {
+function asksPlain({ parameters: { form } }: Pick<HttpRequest, 'parameters'>): boolean {
   if (form === undefined || form === 'plain') return form === 'plain';
   throw badRequest(`form: expected plain, got ${quoteName(form)}`);
 }
 
 /** A promise for a table, a form and an upload only. @throws bad_request, too_large */
-export function readInstances(request: HttpRequest, uploads?: ReadUpload): Instances | Promise<Instances> {
+export function readInstances(request: Asked, uploads?: ReadUpload): Instances | Promise<Instances> {
   const type = mediaType(request);
   const isPlain = asksPlain(request);
   if (type === 'text/csv') return readTable(request, isPlain);
@@ -44,11 +49,11 @@ export function readInstances(request: HttpRequest, uploads?: ReadUpload): Insta
   }
   const id = uploadIn(body);
   if (id === undefined) return readJsonBody(request, body, isPlain);
-  const uploaded = uploadedBody(id, request.caller(), uploads);
+  const uploaded = uploadedBody(id, request.caller?.() ?? ANYONE, uploads);
   return uploaded.then((bytes) => readJsonBody(request, bytes, isPlain));
 }
 
-function readJsonBody(request: HttpRequest, body: Uint8Array | string, isPlain: boolean): Instances {
+function readJsonBody(request: Asked, body: Uint8Array | string, isPlain: boolean): Instances {
   const { text, parsed } = readJson(body, undefined, parseInstances);
   // A request that should wait in the queue may have a uri, also where the service has no way to the queue.
   const known = prefersAsync(request) ? SUBMIT_KEYS : PREDICT_KEYS;
@@ -57,7 +62,7 @@ function readJsonBody(request: HttpRequest, body: Uint8Array | string, isPlain: 
   return { records, inPlace: raise, headers, isPlain: isPlain || !hasNames(parsed) };
 }
 
-async function readTable(request: HttpRequest, isPlain: boolean): Promise<Instances> {
+async function readTable(request: Asked, isPlain: boolean): Promise<Instances> {
   // Loaded on demand: few requests are tables.
   const { atLine, decodeCsv } = await import('../codecs/csv.ts');
   const { records, lines } = decodeCsv(request.body());
@@ -65,7 +70,7 @@ async function readTable(request: HttpRequest, isPlain: boolean): Promise<Instan
   return { records, inPlace, isPlain };
 }
 
-async function readFiles(request: HttpRequest): Promise<Instances> {
+async function readFiles(request: Asked): Promise<Instances> {
   const { inputs } = await formRecord(request);
   return { records: [inputs], inPlace: raise, isPlain: true };
 }

@@ -69,7 +69,7 @@ export function readRequest(event: APIGatewayProxyEventV2): HttpRequest {
 }
 
 /** The content type without its parameters; empty where there is none. */
-export function mediaType({ headers }: HttpRequest): string {
+export function mediaType({ headers }: Pick<HttpRequest, 'headers'>): string {
   return (headers['content-type'] ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
 }
 

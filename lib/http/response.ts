@@ -41,7 +41,7 @@ export function text(statusCode: number, body: string): HttpResponse {
 /** The body of an answer that is an error. */
 export type ErrorBody = (error: ServingError) => Readonly<Record<string, unknown>>;
 
-const ownBody: ErrorBody = ({ publicMessage, code, uri }) => ({
+export const ownBody: ErrorBody = ({ publicMessage, code, uri }) => ({
   error: publicMessage,
   code,
   ...(uri ? { uri } : {}),

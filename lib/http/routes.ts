@@ -8,10 +8,18 @@ export interface Route extends Place {
   readonly function: RoutedFunction;
   /** True if it belongs to the worker service. */
   readonly isWorker: boolean;
+  /** The setting that a deployment needs for it. */
+  readonly needs?: 'jobs' | undefined;
 }
 
-export const ROUTES: readonly Route[] = DECLARATIONS.flatMap(({ routes, function: name, errorForm }) =>
-  name === undefined
-    ? []
-    : routes.map((key) => ({ ...partsOf(key), function: name, isWorker: errorForm === 'WorkerError' })),
+export const ROUTES: readonly Route[] = DECLARATIONS.flatMap(
+  ({ routes, function: name, errorForm, needs }) =>
+    name === undefined
+      ? []
+      : routes.map((key) => ({
+          ...partsOf(key),
+          function: name,
+          isWorker: errorForm === 'WorkerError',
+          needs,
+        })),
 );

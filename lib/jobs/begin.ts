@@ -6,7 +6,9 @@ import { createHash } from 'node:crypto';
 import { badRequest, ServingError } from '../contract/errors.ts';
 import { fileJobsPrefix } from '../contract/names.ts';
 import { elementAt, present } from '../contract/present.ts';
+import { isBatchId } from './openai/batch.ts';
 import {
+  type Address,
   type Format,
   type JobKeys,
   type JobRequest,
@@ -110,6 +112,9 @@ async function beginJob(
   deps: JobDeps,
 ): Promise<void> {
   const { store } = deps;
+  // Each message of a batch says by its id that it is one.
+  if (isBatchId(id) !== (request.batch !== undefined))
+    throw badRequest(`job ${id}: the id of a batch, and of no other job, begins with "batch_"`);
   if ((await readJson<Begun>(store, keys.begun))?.etag === etag) return;
   if ((await store.text(keys.summary)) !== undefined) return;
   // That of a job that goes on may allow more errors.
@@ -129,10 +134,15 @@ async function beginJob(
 }
 
 /** @throws bad_request, too_large */
-async function listFiles({ input, output, format, dryRun }: JobRequest, deps: JobDeps): Promise<Files> {
+async function listFiles(
+  { input, output, batch, format, dryRun }: JobRequest,
+  deps: JobDeps,
+): Promise<Files> {
   const { store, now } = deps;
   const from = readAddress('input', input);
+  const startedAt = new Date(now()).toISOString();
   if (dryRun !== true) await assertEmpty(output, deps);
+  if (batch) return { bucket: from.bucket, prefix: '', files: [await piecesOf(from, deps)], startedAt };
   const isPrefix = from.key === '' || from.key.endsWith('/');
   const prefix = isPrefix ? from.key : from.key.slice(0, from.key.lastIndexOf('/') + 1);
   const files: Files['files'][number][] = [];
@@ -147,7 +157,14 @@ async function listFiles({ input, output, format, dryRun }: JobRequest, deps: Jo
   }
   if (files.length === 0)
     throw badRequest(`there is no file at ${input}${isPrefix ? '' : '; a prefix ends in a slash'}`);
-  return { bucket: from.bucket, prefix, files, startedAt: new Date(now()).toISOString() };
+  return { bucket: from.bucket, prefix, files, startedAt };
+}
+
+/** The input of a batch: one file in pieces, which never change. */
+async function piecesOf(from: Address, { store }: JobDeps): Promise<Files['files'][number]> {
+  let bytes = 0;
+  for await (const page of store.pages(from)) bytes += page.reduce((sum, piece) => sum + piece.bytes, 0);
+  return [from.key, '', bytes, 'openai'];
 }
 
 async function assertEmpty(output: string, { store }: JobDeps): Promise<void> {
@@ -173,7 +190,8 @@ function formatOf({ key }: ListedFile): Format {
 }
 
 /** A table is a unit, and pictures that follow each other are units of up to a hundred. */
-function messagesOf(id: string, { dryRun }: JobRequest, { bucket, prefix, files }: Files) {
+function messagesOf(id: string, { dryRun, batch }: JobRequest, { bucket, prefix, files }: Files) {
+  const endpoint = batch?.endpoint;
   const messages: Message[] = [];
   const known: Record<number, number> = {};
   let unit = 0;
@@ -182,7 +200,7 @@ function messagesOf(id: string, { dryRun }: JobRequest, { bucket, prefix, files 
     const name = key.slice(prefix.length);
     if (format !== 'picture') {
       const file = { bucket, key, etag, bytes };
-      messages.push({ do: 'plan', id, unit, file, name, format, at: 0, row: 0, dryRun });
+      messages.push({ do: 'plan', id, unit, file, name, format, at: 0, row: 0, dryRun, endpoint });
       at++;
       continue;
     }

@@ -13,6 +13,8 @@ export interface Part {
   readonly errors: number;
   /** The time of the function. */
   readonly ms: number;
+  /** Bytes at the end that are not for the results: the errors of a batch, which have a file of their own. */
+  readonly apart?: number;
 }
 
 export interface StoredPart extends Part {
@@ -20,7 +22,7 @@ export interface StoredPart extends Part {
   readonly bytes: number;
 }
 
-const NAME = /^(\d{6})\/(\d{12})-(\d{1,9})-(\d{1,9})-(\d{1,9})$/;
+const NAME = /^(\d{6})\/(\d{12})-(\d{1,9})-(\d{1,9})-(\d{1,9})(?:-(\d{1,12}))?$/;
 
 export function unitName(unit: number): string {
   return String(unit).padStart(6, '0');
@@ -31,15 +33,17 @@ export function rowName(unit: number, row: number): string {
   return `${unitName(unit)}/${String(row).padStart(12, '0')}-`;
 }
 
-export function partName({ unit, row, rows, errors, ms }: Part): string {
-  return `${rowName(unit, row)}${rows}-${errors}-${Math.round(ms)}`;
+export function partName({ unit, row, rows, errors, ms, apart = 0 }: Part): string {
+  return `${rowName(unit, row)}${rows}-${errors}-${Math.round(ms)}${apart === 0 ? '' : `-${apart}`}`;
 }
 
 export function readPart(name: string, bytes: number): StoredPart | undefined {
-  const numbers = NAME.exec(name)?.slice(1).map(Number);
+  const numbers = NAME.exec(name)
+    ?.slice(1)
+    .map((text: string | undefined) => Number(text ?? 0));
   if (!numbers) return undefined;
-  const [unit = 0, row = 0, rows = 0, errors = 0, ms = 0] = numbers;
-  return rows === 0 ? undefined : { unit, row, rows, errors, ms, name, bytes };
+  const [unit = 0, row = 0, rows = 0, errors = 0, ms = 0, apart = 0] = numbers;
+  return rows === 0 ? undefined : { unit, row, rows, errors, ms, apart, name, bytes };
 }
 
 /** The first row from `row` on that no part has. @param parts of the unit */

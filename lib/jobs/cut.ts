@@ -4,7 +4,8 @@
  * bad row is alone.
  */
 
-export type TableFormat = 'ndjson' | 'csv';
+/** `openai`: lines that are requests of a batch. */
+export type TableFormat = 'ndjson' | 'csv' | 'openai';
 
 const TAB = 0x09;
 const LINE_FEED = 0x0a;

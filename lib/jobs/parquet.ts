@@ -26,6 +26,8 @@ import type { JobDeps, JobFile, JobStore, PlanMessage, RunMessage } from './stor
 
 /** The columns of a group of rows are in memory, and take several times this as values. */
 const GROUP_BYTES = 64 * 1024 * 1024;
+/** Truths and texts that repeat take a bit in the file, and as values as much as any other. */
+const GROUP_CELLS = GROUP_BYTES / 8;
 const ROWS = 512;
 const COMPRESSORS = {
   GZIP: unzip(gunzipSync),
@@ -49,6 +51,10 @@ export async function planParquet(message: PlanMessage, deps: JobDeps): Promise<
         `${name}: the rows of group ${i} are ${group.total_byte_size} bytes, over the limit of ${GROUP_BYTES}; write smaller groups (pandas: to_parquet(row_group_size=50000))`,
       );
     const rows = Number(group.num_rows);
+    if (rows * group.columns.length > GROUP_CELLS)
+      throw badRequest(
+        `${name}: the rows of group ${i} have ${rows * group.columns.length} cells, over the limit of ${GROUP_CELLS}; write smaller groups (pandas: to_parquet(row_group_size=50000))`,
+      );
     const some = dryRun ? Math.min(rows, DRY_ROWS) : rows;
     const isMeant = rows > 0 && (!dryRun || (unit === 0 && row === 0));
     if (isMeant)
@@ -62,15 +68,16 @@ export async function planParquet(message: PlanMessage, deps: JobDeps): Promise<
 export async function* parquetRows(
   { row, rows }: RunMessage,
   { file, name }: { readonly file: JobFile; readonly name: string },
-  store: JobStore,
+  store: Pick<JobStore, 'read'>,
   done: number,
 ): AsyncGenerator<{ readonly slots: Slot[]; readonly first: number }> {
   const metadata = await metadataOf(file, name, store);
+  const source = bufferOf(file, store);
   const columns = metadata.schema.slice(1).map(({ name: column }) => column);
   let found: unknown[][] = [];
-  await reading(name, () =>
+  await reading(name, source, () =>
     parquetRead({
-      file: bufferOf(file, store),
+      file: source,
       metadata,
       rowStart: row + done,
       rowEnd: row + rows,
@@ -86,8 +93,9 @@ export async function* parquetRows(
     yield { slots: found.slice(at, at + ROWS).map((values) => slotOf(columns, values)), first: done + at };
 }
 
-async function metadataOf(file: JobFile, name: string, store: JobStore): Promise<FileMetaData> {
-  const metadata = await reading(name, () => parquetMetadataAsync(bufferOf(file, store)));
+async function metadataOf(file: JobFile, name: string, store: Pick<JobStore, 'read'>): Promise<FileMetaData> {
+  const source = bufferOf(file, store);
+  const metadata = await reading(name, source, () => parquetMetadataAsync(source));
   const [, ...columns] = metadata.schema;
   if (columns.length === 0) throw badRequest(`${name} has no columns`);
   if (columns.length > LIMITS.csvColumns)
@@ -120,30 +128,37 @@ function problemOf({
   return isPlain ? undefined : `of type ${kind}, which no input takes: write it as a number or a text`;
 }
 
-/** Its errors as those of the file. An error of S3 is none, and comes again. */
-async function reading<T>(name: string, read: () => Promise<T>): Promise<T> {
+/** A file to be read, and why S3 did not give it. */
+interface Source extends AsyncBuffer {
+  failure?: { readonly error: unknown };
+}
+
+/** Its errors as those of the file. An error of reading from S3 is none, whatever it is called, and comes again. */
+async function reading<T>(name: string, source: Source, read: () => Promise<T>): Promise<T> {
   try {
     return await read();
   } catch (error) {
-    if (
-      error instanceof ServingError ||
-      '$metadata' in asError(error) ||
-      asError(error).name === 'AbortError'
-    )
-      throw error;
+    if (source.failure) throw source.failure.error;
+    if (error instanceof ServingError) throw error;
     throw badRequest(`${name} cannot be read as Parquet: ${asError(error).message}`);
   }
 }
 
-function bufferOf(file: JobFile, store: JobStore): AsyncBuffer {
-  return {
+function bufferOf(file: JobFile, store: Pick<JobStore, 'read'>): Source {
+  const source: Source = {
     byteLength: file.bytes,
     async slice(start, end = file.bytes) {
       const from = start < 0 ? Math.max(0, file.bytes + start) : start;
-      const bytes = await store.read(file, from, Math.min(end, file.bytes));
-      return new Uint8Array(bytes).buffer;
+      try {
+        const bytes = await store.read(file, from, Math.min(end, file.bytes));
+        return new Uint8Array(bytes).buffer;
+      } catch (error) {
+        source.failure = { error };
+        throw error;
+      }
     },
   };
+  return source;
 }
 
 /** The bytes themselves where they are not valid UTF-8. */

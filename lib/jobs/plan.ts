@@ -3,7 +3,8 @@ import { badRequest, ServingError } from '../contract/errors.ts';
 import { LIMITS } from '../contract/limits.ts';
 import { DRY_ROWS } from './begin.ts';
 import { unitName } from './cover.ts';
-import { RowCutter } from './cut.ts';
+import { RowCutter, type TableFormat } from './cut.ts';
+import { checkLines } from './openai/check.ts';
 import { keysOf } from './request.ts';
 import { readHeader } from './rows.ts';
 import type { JobDeps, PlanMessage, RunMessage } from './store.ts';
@@ -28,10 +29,12 @@ export async function plan(
     const { planParquet } = await import('./parquet.ts');
     return planParquet(message, deps);
   }
+  if (message.endpoint !== undefined && message.at === 0)
+    await checkLines(message, message.endpoint, deps, isOver);
   return planTable({ ...message, format: message.format }, deps, isOver);
 }
 
-type TableMessage = PlanMessage & { readonly format: 'ndjson' | 'csv' };
+type TableMessage = PlanMessage & { readonly format: TableFormat };
 
 async function planTable(
   message: TableMessage,
@@ -46,7 +49,7 @@ async function planTable(
   const ranges = new Ranges({ ...message, columns: head.columns, at: head.at });
   const cutter = new RowCutter(format);
   // An empty line is the missing value of a table with one column.
-  const skipsBlanks = format === 'ndjson' || (head.columns?.length ?? 0) > 1;
+  const skipsBlanks = format !== 'csv' || (head.columns?.length ?? 0) > 1;
   const endRow = async (end: number) => {
     if (cutter.isBlank && skipsBlanks) ranges.skip(end);
     else {
@@ -114,7 +117,7 @@ class Ranges {
   }
 
   take(): RunMessage {
-    const { id, unit, file, name, format, columns } = this.#message;
+    const { id, unit, file, name, format, columns, endpoint } = this.#message;
     const [row, rows, start, end] = [this.row, this.rows, this.#start, this.done];
     this.row += rows;
     this.rows = 0;
@@ -125,7 +128,7 @@ class Ranges {
       unit,
       row,
       rows,
-      source: { kind: 'table', format, file, name, start, end, columns },
+      source: { kind: 'table', format, file, name, start, end, columns, endpoint },
     };
   }
 }
@@ -137,7 +140,7 @@ async function readHead({ file, name, format }: TableMessage, { store }: JobDeps
   if (bytes[0] === 0xff || bytes[0] === 0xfe || bytes.subarray(0, 4).includes(0))
     throw badRequest(`${name} is not ${format.toUpperCase()} in UTF-8; save it as UTF-8`);
   const start = isMarked ? 3 : 0;
-  if (format === 'ndjson' || start === file.bytes) return { at: start, columns: undefined };
+  if (format !== 'csv' || start === file.bytes) return { at: start, columns: undefined };
   const end = new RowCutter('csv').end(bytes, start);
   if (end === -1 && file.bytes > bytes.length)
     throw badRequest(

@@ -4,6 +4,7 @@ import { quoteValue } from '../codecs/quote.ts';
 import { badRequest } from '../contract/errors.ts';
 import { fileJobsPrefix, readS3Address } from '../contract/names.ts';
 import type { TableFormat } from './cut.ts';
+import { type BatchRequest, readBatch } from './openai/batch.ts';
 
 export const FORMATS = ['ndjson', 'csv', 'parquet', 'picture'] as const;
 export type Format = TableFormat | 'parquet' | 'picture';
@@ -21,6 +22,8 @@ export interface JobRequest {
   readonly dryRun?: boolean | undefined;
   /** Changed to let a job go on. */
   readonly resumed?: number | undefined;
+  /** The lines of the input are requests, and the results have the form of OpenAI's API. */
+  readonly batch?: BatchRequest | undefined;
 }
 
 export interface Address {
@@ -47,7 +50,7 @@ export function readRequest(text: string): JobRequest {
   const body: unknown = parse(text);
   if (!isObject(body))
     throw badRequest('the request of a job: expected {"input": "s3://…", "output": "s3://…/"}');
-  const { input, output, format, maxErrors, dryRun, resumed } = body;
+  const { input, output, format, maxErrors, dryRun, resumed, batch } = body;
   readAddress('input', input);
   const { key } = readAddress('output', output);
   if (key !== '' && !key.endsWith('/'))
@@ -67,6 +70,7 @@ export function readRequest(text: string): JobRequest {
     maxErrors: typeof maxErrors === 'number' ? `${maxErrors}` : maxErrors,
     dryRun: dryRun === true,
     resumed: Number(resumed) || 0,
+    batch: readBatch(batch),
   };
 }
 
@@ -107,16 +111,24 @@ export function keysOf(job: string, id: string) {
     files: `${base}files.json`,
     begun: `${base}begun.json`,
     parts: `${base}parts/`,
+    /** All lines of a batch can be used, or what is wrong with them. */
+    checked: `${base}checked.json`,
+    problems: `${base}problems.json`,
     /** How many rows a file has, in a name. */
     ends: `${base}ends/`,
     /** An object says why the job does not go on. */
     stops: `${base}stop/`,
+    /** The parts are removed after it, and with them what a late message would skip. */
+    done: `${base}stop/done.json`,
     cancelled: `${base}stop/cancelled.json`,
     failed: `${base}stop/failed.json`,
+    /** The completion window of a batch is over. */
+    expired: `${base}stop/expired.json`,
     progress: `${base}progress.json`,
     /** The parts in order, once all are there. */
     whole: `${base}whole.json`,
     upload: `${base}upload.json`,
+    errorUpload: `${base}upload-errors.json`,
     summary: `${base}summary.json`,
   };
 }
@@ -124,6 +136,8 @@ export function keysOf(job: string, id: string) {
 export type JobKeys = ReturnType<typeof keysOf>;
 
 export const RESULTS = 'results.ndjson';
+/** The errors of a batch, which has a file of its own for them. */
+export const ERRORS = 'errors.ndjson';
 export const SUMMARY = 'summary.json';
 
 /** The files of a job while it runs. */
@@ -146,6 +160,8 @@ export interface Summary extends Progress {
   readonly bytes: number;
   /** Where the results are; undefined for a dry run. */
   readonly results: string | undefined;
+  /** When all rows had answers. */
+  readonly answeredAt: string;
   /** The first answers of a dry run. */
   readonly first?: readonly unknown[];
   readonly memoryMB: number;

@@ -7,14 +7,15 @@ import { decodeUtf8, utf8Problem } from '../codecs/utf8.ts';
 import { asError, badRequest, ServingError } from '../contract/errors.ts';
 import { elementAt } from '../contract/present.ts';
 import type { Inputs } from '../contract/values.ts';
+import type { Call } from './openai/call.ts';
 
-/** A row as a record, or why it is none. */
-export type Slot = Inputs | ServingError;
+/** A row as a record, or why it is none; or a request of a batch. */
+export type Slot = Inputs | ServingError | Call;
 
 /** Values by name, or a value, as `instances` holds them. */
 const PLACES = [[EACH]];
 
-export function readNdjsonRow(bytes: Uint8Array): Slot {
+export function readNdjsonRow(bytes: Uint8Array): Inputs | ServingError {
   return attempt(() => {
     const text = textOf(bytes).trim();
     const value = parse(text);
@@ -31,7 +32,7 @@ function parse(text: string): unknown {
   }
 }
 
-export function readCsvRow(bytes: Uint8Array, columns: readonly string[]): Slot {
+export function readCsvRow(bytes: Uint8Array, columns: readonly string[]): Inputs | ServingError {
   return attempt(() => {
     const cells = new CsvReader(textOf(bytes)).read(columns.length)?.cells ?? [''];
     if (cells.length === columns.length) return inputsOfRow(columns, cells);
@@ -54,7 +55,7 @@ function textOf(bytes: Uint8Array): string {
 }
 
 /** The row is alone, so neither its index nor a line says anything. */
-function attempt(read: () => Inputs): Slot {
+function attempt(read: () => Inputs): Inputs | ServingError {
   try {
     return read();
   } catch (error) {

@@ -10,6 +10,8 @@ import { observeRun } from '../pipeline/observed.ts';
 import { assertOneEach } from '../pipeline/outcomes.ts';
 import { runRedelivered } from '../pipeline/poison-isolation.ts';
 import { partName, reached, readPart, rowName } from './cover.ts';
+import { isBatchId, stemOf } from './openai/batch.ts';
+import { Call, type Refusal } from './openai/call.ts';
 import { keysOf } from './request.ts';
 import type { Slot } from './rows.ts';
 import { type Rows, rowsOf } from './sources.ts';
@@ -22,9 +24,13 @@ export interface Delivery {
   readonly deadline: Deadline;
   /** Deliveries of the message, with this one. */
   readonly attempts: number;
-  /** True once the job was cancelled or has failed. */
-  readonly isStopped: () => Promise<boolean>;
+  /** Why the job does not go on; undefined while it does. */
+  readonly stop: () => Promise<Stop | undefined>;
 }
+
+/** The first counts. A batch that was cancelled or has expired still has a line for each of its requests. */
+export const STOPS = ['done', 'failed', 'cancelled', 'expired'] as const;
+export type Stop = (typeof STOPS)[number];
 
 /**
  * @returns the message of the rows for which no time is left
@@ -39,17 +45,16 @@ export async function runRows(
   if (done >= message.rows) return undefined;
   const parts = new PartWriter(message, message.row + done, deps);
   const isLate = deadlineCheck(delivery.deadline.remainingMs);
-  for await (const rows of rowsOf(message, deps.store, done)) {
-    if (await delivery.isStopped()) return undefined;
-    const { outcomes, version } = await runSlots(rows.slots, deps, delivery);
-    let ended = outcomes.findIndex(isOpen);
-    if (ended === -1) ended = outcomes.length;
-    if (ended === 0 && parts.isFresh) {
-      outcomes[0] = { ok: false, error: lastError(outcomes[0], delivery.attempts, deps.most) };
-      ended = 1;
-    }
-    for (let i = 0; i < ended; i++) parts.add(rows, i, elementAt(outcomes, i, 'outcomes'), version);
-    const isCut = ended < outcomes.length || isLate();
+  for await (const rows of rowsOf(message, deps, done)) {
+    const stop = await delivery.stop();
+    const refusal = stop && refusalOf(message.id, stop);
+    if (stop && !refusal) return undefined;
+    const lines = refusal
+      ? rows.slots.map((slot, i) => refusedLine(message.id, rows, i, slot, refusal))
+      : await runSlots(rows, message.id, deps, delivery, parts.isFresh);
+    const ended = lines.length;
+    for (const line of lines) parts.add(line);
+    const isCut = ended < rows.slots.length || isLate();
     // A message that comes again may end the function.
     if (isCut || delivery.attempts > 1 || parts.bytes >= PART_BYTES) await parts.put();
     if (isCut) return rows.rest(ended);
@@ -76,21 +81,91 @@ async function reachedRow(
   return row;
 }
 
-async function runSlots(slots: readonly Slot[], deps: JobDeps, delivery: Delivery) {
-  const records = slots.filter((slot): slot is Inputs => !(slot instanceof ServingError));
+interface Line {
+  readonly text: string;
+  readonly isError: boolean;
+}
+
+/** The code in the lines of requests that do not run, for a batch that ends with a line for each. */
+export function refusalOf(id: string, stop: Stop): Refusal | undefined {
+  if (!isBatchId(id) || stop === 'done' || stop === 'failed') return undefined;
+  return stop === 'cancelled' ? 'batch_cancelled' : 'batch_expired';
+}
+
+/** @returns the lines of the rows that have an outcome, up to the first that has none */
+async function runSlots(
+  rows: Rows,
+  id: string,
+  deps: JobDeps,
+  delivery: Delivery,
+  isFirst: boolean,
+): Promise<Line[]> {
   return deps.model.use(async (runner) => {
+    const groups = rows.slots.map((slot) => recordsOf(slot, runner));
+    const records = groups.flat();
     const ran =
       records.length === 0
         ? []
         : await observeRun(records.length, () => runAll(records, runner, delivery), 'queue', deps.observers);
     assertOneEach(ran, records);
+    const lines: Line[] = [];
     let next = 0;
-    const outcomes = slots.map(
-      (slot): Outcome =>
-        slot instanceof ServingError ? { ok: false, error: slot } : elementAt(ran, next++, 'outcomes'),
-    );
-    return { outcomes, version: runner.version };
+    for (const [i, slot] of rows.slots.entries()) {
+      const outcomes = ran.slice(next, (next += elementAt(groups, i, 'groups').length));
+      const open = outcomes.findIndex(isOpen);
+      if (open !== -1) {
+        if (i > 0 || !isFirst) break;
+        outcomes[open] = { ok: false, error: lastError(outcomes[open], delivery.attempts, deps.most) };
+      }
+      lines.push(lineOf({ id, rows, i, slot, outcomes, runner }, deps));
+    }
+    return lines;
   });
+}
+
+function recordsOf(slot: Slot, runner: Runner): readonly Inputs[] {
+  if (slot instanceof ServingError) return [];
+  return slot instanceof Call ? slot.recordsFor(runner) : [slot];
+}
+
+interface Answered {
+  /** The job's. */
+  readonly id: string;
+  readonly rows: Rows;
+  readonly i: number;
+  readonly slot: Slot;
+  readonly outcomes: readonly Outcome[];
+  readonly runner: Runner;
+}
+
+function lineOf({ id, rows, i, slot, outcomes, runner }: Answered, deps: JobDeps): Line {
+  const [file, row] = elementAt(rows.places, i, 'places');
+  if (slot instanceof Call) return slot.answered(requestId(id, row), outcomes, runner);
+  const { text, isError } = plainAnswer(slot, outcomes[0], runner.version, deps);
+  return { text: `{"file":${JSON.stringify(file)},"row":${row},${text.slice(1)}`, isError };
+}
+
+function plainAnswer(slot: Slot, outcome: Outcome | undefined, version: string, deps: JobDeps): Line {
+  let failure: unknown = slot;
+  try {
+    if (outcome?.ok) return { text: deps.answerText(outcome, version), isError: false };
+    if (outcome) failure = outcome.error;
+  } catch (error) {
+    failure = error;
+  }
+  const { code, publicMessage } = ServingError.from(failure);
+  return { text: JSON.stringify({ error: publicMessage, code }), isError: true };
+}
+
+function refusedLine(id: string, rows: Rows, i: number, slot: Slot, refusal: Refusal): Line {
+  if (!(slot instanceof Call)) throw new TypeError('a row of a batch is a request');
+  const [, row] = elementAt(rows.places, i, 'places');
+  return slot.refused(requestId(id, row), refusal);
+}
+
+/** The same in each delivery. */
+function requestId(id: string, row: number): string {
+  return `${stemOf(id)}_${row}`;
 }
 
 /** New rows run in this process, and those that come again in one that can be killed. */
@@ -127,55 +202,51 @@ class PartWriter {
   isFresh = true;
   readonly #message: RunMessage;
   readonly #deps: JobDeps;
+  readonly #isBatch: boolean;
   #row: number;
+  #rows = 0;
   #lines: string[] = [];
+  /** The errors of a batch. */
+  #refused: string[] = [];
   #errors = 0;
   #sinceMs: number;
 
   constructor(message: RunMessage, row: number, deps: JobDeps) {
     this.#message = message;
     this.#deps = deps;
+    this.#isBatch = isBatchId(message.id);
     this.#row = row;
     this.#sinceMs = deps.observers.now();
   }
 
-  add(rows: Rows, index: number, outcome: Outcome, version: string): void {
-    const [file, row] = elementAt(rows.places, index, 'places');
-    const text = this.#answerOf(outcome, version);
-    const line = `{"file":${JSON.stringify(file)},"row":${row},${text.slice(1)}\n`;
-    this.#lines.push(line);
+  add({ text, isError }: Line): void {
+    const line = `${text}\n`;
+    if (isError) this.#errors++;
+    this.#rows++;
+    (isError && this.#isBatch ? this.#refused : this.#lines).push(line);
     this.bytes += Buffer.byteLength(line);
     this.isFresh = false;
   }
 
-  #answerOf(outcome: Outcome, version: string): string {
-    let failure: unknown;
-    try {
-      if (outcome.ok) return this.#deps.answerText(outcome, version);
-      failure = outcome.error;
-    } catch (error) {
-      failure = error;
-    }
-    this.#errors++;
-    const { code, publicMessage } = ServingError.from(failure);
-    return JSON.stringify({ error: publicMessage, code });
-  }
-
   async put(): Promise<void> {
-    if (this.#lines.length === 0) return;
+    if (this.#rows === 0) return;
     const { id, unit } = this.#message;
     const { job, bucket, store, observers } = this.#deps;
     const now = observers.now();
+    const lines = Buffer.from(this.#lines.join(''));
+    const refused = Buffer.from(this.#refused.join(''));
     const part = {
       unit,
       row: this.#row,
-      rows: this.#lines.length,
+      rows: this.#rows,
       errors: this.#errors,
       ms: now - this.#sinceMs,
+      apart: refused.length,
     };
-    const body = Buffer.from(this.#lines.join(''));
-    await store.putObject({ bucket, key: `${keysOf(job, id).parts}${partName(part)}` }, body);
+    const key = `${keysOf(job, id).parts}${partName(part)}`;
+    await store.putObject({ bucket, key }, Buffer.concat([lines, refused]));
     this.#row += part.rows;
-    [this.#lines, this.bytes, this.#errors, this.#sinceMs] = [[], 0, 0, now];
+    [this.#lines, this.#refused, this.#rows] = [[], [], 0];
+    [this.bytes, this.#errors, this.#sinceMs] = [0, 0, now];
   }
 }

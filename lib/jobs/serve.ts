@@ -10,7 +10,7 @@ import { begin } from './begin.ts';
 import { merge } from './merge.ts';
 import { plan } from './plan.ts';
 import { keysOf } from './request.ts';
-import { type Delivery, runRows } from './run.ts';
+import { type Delivery, refusalOf, runRows, STOPS, type Stop } from './run.ts';
 import type { JobDeps, Message } from './store.ts';
 import { watch } from './watch.ts';
 
@@ -51,10 +51,11 @@ async function serveMessage(
     }
     return;
   }
-  const stops = stopsOf(message.id, deps);
-  if (await stops()) return;
+  const stop = stopOf(message.id, deps);
+  const stopped = await stop();
+  if (stopped && !refusalOf(message.id, stopped)) return;
   const attempts = Number(record.attributes.ApproximateReceiveCount);
-  const delivery: Delivery = { deadline: deadlineOf(clock), attempts, isStopped: stops };
+  const delivery: Delivery = { deadline: deadlineOf(clock), attempts, stop };
   try {
     await serve(message, deps, delivery);
   } catch (error) {
@@ -95,21 +96,25 @@ function keyOfEvent(record: unknown): string {
   return decodeURIComponent(key.replaceAll('+', ' '));
 }
 
-/** True once the job was cancelled or has failed: an object says so. */
-function stopsOf(id: string, { job, bucket, store, observers }: JobDeps): () => Promise<boolean> {
-  const { stops } = keysOf(job, id);
+/** Why a job does not go on: an object says so. */
+function stopOf(id: string, { job, bucket, store, observers }: JobDeps): () => Promise<Stop | undefined> {
+  const keys = keysOf(job, id);
   let askedMs = Number.NEGATIVE_INFINITY;
+  let stop: Stop | undefined;
   return async () => {
-    if (observers.now() - askedMs < STOP_MS) return false;
+    if (stop || observers.now() - askedMs < STOP_MS) return stop;
     askedMs = observers.now();
-    for await (const page of store.pages({ bucket, key: stops })) return page.length > 0;
-    return false;
+    for await (const page of store.pages({ bucket, key: keys.stops })) {
+      stop = STOPS.find((one) => page.some(({ key }) => key === keys[one]));
+      break;
+    }
+    return stop;
   };
 }
 
 /** The parts of the job stay, and its output stays empty. */
-async function fail(id: string, error: ServingError, { job, store }: JobDeps): Promise<void> {
+async function fail(id: string, error: ServingError, { job, store, now }: JobDeps): Promise<void> {
   logError(error, { fileJob: id });
   const { code, publicMessage } = error;
-  await store.put(keysOf(job, id).failed, JSON.stringify({ error: publicMessage, code }));
+  await store.put(keysOf(job, id).failed, JSON.stringify({ error: publicMessage, code, atMs: now() }));
 }

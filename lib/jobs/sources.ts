@@ -3,8 +3,9 @@ import { UNNAMED } from '../codecs/instances.ts';
 import { badRequest } from '../contract/errors.ts';
 import { LIMITS, overLimit } from '../contract/limits.ts';
 import { RowCutter } from './cut.ts';
+import { Call } from './openai/call.ts';
 import { readCsvRow, readNdjsonRow, type Slot } from './rows.ts';
-import type { JobStore, RunMessage } from './store.ts';
+import type { JobDeps, JobStore, RunMessage } from './store.ts';
 
 /** Some rows that follow each other. */
 export interface Rows {
@@ -15,16 +16,21 @@ export interface Rows {
   rest(count: number): RunMessage | undefined;
 }
 
-/** Rows that run together, and their bytes unless one alone has more. */
+/** Records that run together, and the bytes of their rows, unless one row alone has more. */
 const ROWS = 512;
 const BYTES = 4 * 1024 * 1024;
 /** Pictures become a thousand times their bytes. */
 const PICTURES = 16;
 
 /** @param done rows at the beginning that have answers. @throws conflict when a file is not what it was */
-export async function* rowsOf(message: RunMessage, store: JobStore, done: number): AsyncGenerator<Rows> {
+export async function* rowsOf(
+  message: RunMessage,
+  deps: Pick<JobDeps, 'store' | 'endpoint'>,
+  done: number,
+): AsyncGenerator<Rows> {
   const { source } = message;
-  if (source.kind === 'table') yield* tableRows(message, source, store, done);
+  const { store } = deps;
+  if (source.kind === 'table') yield* tableRows(message, source, deps, done);
   else if (source.kind === 'picture') yield* pictures(message, source, store, done);
   else {
     const { parquetRows } = await import('./parquet.ts');
@@ -48,18 +54,20 @@ type Source<Kind> = Extract<RunMessage['source'], { readonly kind: Kind }>;
 async function* tableRows(
   message: RunMessage,
   source: Source<'table'>,
-  store: JobStore,
+  deps: Pick<JobDeps, 'store' | 'endpoint'>,
   done: number,
 ): AsyncGenerator<Rows> {
   const { file, name, format, start, end, columns = [] } = source;
+  const endpoint = source.endpoint && deps.endpoint(source.endpoint);
   // The first row of the next rows, and where each of them ends.
   let first = done;
   let begin = 0;
   let ends: number[] = [];
   let slots: Slot[] = [];
+  let records = 0;
   const take = (): Rows => {
     const own = { first, begin, ends, slots };
-    [first, begin, ends, slots] = [first + slots.length, ends.at(-1) ?? begin, [], []];
+    [first, begin, ends, slots, records] = [first + slots.length, ends.at(-1) ?? begin, [], [], 0];
     return {
       slots: own.slots,
       places: own.slots.map((_, i) => [name, message.row + own.first + i + 1] as const),
@@ -74,9 +82,13 @@ async function* tableRows(
     yield take();
     return;
   }
-  const bytes = await store.read(file, start, end);
+  const read = (row: Uint8Array): Slot => {
+    if (source.endpoint && endpoint) return Call.read(row, source.endpoint, endpoint);
+    return format === 'csv' ? readCsvRow(row, columns) : readNdjsonRow(row);
+  };
+  const bytes = await deps.store.read(file, start, end);
   const cutter = new RowCutter(format);
-  const skipsBlanks = format === 'ndjson' || columns.length > 1;
+  const skipsBlanks = format !== 'csv' || columns.length > 1;
   let left = done;
   for (let from = 0; from < bytes.length && first + slots.length < message.rows; cutter.begin()) {
     const found = cutter.end(bytes, from);
@@ -89,9 +101,12 @@ async function* tableRows(
       left--;
       continue;
     }
-    slots.push(format === 'csv' ? readCsvRow(row, columns) : readNdjsonRow(row));
+    const slot = read(row);
+    slots.push(slot);
     ends.push(to);
-    if (slots.length === ROWS || to - begin >= BYTES) yield take();
+    // A request may have a thousand records.
+    records += slot instanceof Call ? Math.max(1, slot.records.length) : 1;
+    if (records >= ROWS || to - begin >= BYTES) yield take();
   }
   if (slots.length > 0) yield take();
 }

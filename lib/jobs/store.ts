@@ -3,6 +3,9 @@
 import { present } from '../contract/present.ts';
 import type { Model, Outcome } from '../contract/values.ts';
 import type { Observers } from '../pipeline/observer.ts';
+import type { TableFormat } from './cut.ts';
+import type { EndpointName } from './openai/batch.ts';
+import type { Endpoint } from './openai/call.ts';
 import { type Address, type Format, type JobKeys, type JobRequest, readRequest } from './request.ts';
 
 /** An object as it was when the job began. */
@@ -64,6 +67,8 @@ export interface JobDeps {
   send(message: Message, delaySeconds?: number): Promise<void>;
   /** The JSON of a record's answer, as POST /predict gives it. @throws too_large, model_failed */
   answerText(outcome: Extract<Outcome, { ok: true }>, version: string): string;
+  /** Reads and answers requests of a batch. */
+  endpoint(name: EndpointName): Endpoint;
   /** Deliveries after which a row that has no outcome is an error. */
   readonly most: number;
   /** The function's, for the price. */
@@ -88,6 +93,8 @@ export interface PlanMessage extends OfUnit {
   readonly at: number;
   readonly row: number;
   readonly columns?: readonly string[] | undefined;
+  /** A batch has one. */
+  readonly endpoint?: EndpointName | undefined;
   readonly dryRun?: boolean | undefined;
 }
 
@@ -100,12 +107,13 @@ export interface RunMessage extends OfUnit {
   readonly source:
     | {
         readonly kind: 'table';
-        readonly format: 'ndjson' | 'csv';
+        readonly format: TableFormat;
         readonly file: JobFile;
         readonly name: string;
         readonly start: number;
         readonly end: number;
         readonly columns?: readonly string[] | undefined;
+        readonly endpoint?: EndpointName | undefined;
       }
     | {
         /** Its rows are those of the file. */
@@ -132,6 +140,8 @@ export interface MergeMessage {
   readonly id: string;
   /** The ETags of the parts of the upload that are there. */
   readonly etags: readonly string[];
+  /** Files that are whole: a batch has two. */
+  readonly files?: number;
 }
 
 export type Message = PlanMessage | RunMessage | WatchMessage | MergeMessage;

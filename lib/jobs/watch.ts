@@ -7,6 +7,7 @@ import { badRequest, ServingError } from '../contract/errors.ts';
 import { elementAt } from '../contract/present.ts';
 import { type Begun, DRY_ROWS } from './begin.ts';
 import { covered, path, readPart, type StoredPart } from './cover.ts';
+import { WINDOW_SECONDS } from './openai/batch.ts';
 import { errorLimit, type JobKeys, type JobRequest, keysOf, type Progress } from './request.ts';
 import {
   type JobDeps,
@@ -25,11 +26,13 @@ const MOST_SECONDS = 20;
 export interface Whole extends Progress {
   readonly total: number;
   readonly pieces: readonly (readonly [name: string, bytes: number])[];
+  readonly answeredAt: string;
 }
 
 /** How far a job is; `turn` is that of the next look. */
 interface KeptProgress extends Progress {
   readonly turn: number;
+  readonly atMs: number;
 }
 
 /** @returns the next message. @throws a ServingError that ends the job */
@@ -52,7 +55,11 @@ export async function watch(
   if (!begun) return { message: { do: 'watch', id, turn }, delaySeconds: FIRST_SECONDS };
   const request = await requestOf(store, keys);
   const { progress, whole } = await look(keys, begun, request, deps);
-  await store.put(keys.progress, JSON.stringify({ ...progress, turn: turn + 1 } satisfies KeptProgress));
+  const { batch } = request;
+  if (batch && !whole && deps.now() >= (batch.createdAt + WINDOW_SECONDS) * 1000)
+    await store.putNew(keys.expired, JSON.stringify({ atMs: deps.now() }));
+  const far: KeptProgress = { ...progress, turn: turn + 1, atMs: deps.now() };
+  await store.put(keys.progress, JSON.stringify(far));
   assertErrors(progress, request);
   if (whole) {
     await store.putNew(keys.whole, JSON.stringify(whole));
@@ -71,7 +78,7 @@ function assertErrors({ total, rows, errors }: Progress, { maxErrors }: JobReque
     throw badRequest(`${errors} of ${rows} rows are errors, more than ${maxErrors}`);
 }
 
-async function look(keys: JobKeys, begun: Begun, { dryRun }: JobRequest, { store, bucket }: JobDeps) {
+async function look(keys: JobKeys, begun: Begun, { dryRun }: JobRequest, { store, bucket, now }: JobDeps) {
   const ends = new Map(Object.entries(begun.known).map(([unit, rows]) => [Number(unit), rows]));
   for await (const name of namesBelow(store, bucket, keys.ends)) {
     const [unit = 0, rows = 0] = name[0].split('-').map(Number);
@@ -85,10 +92,9 @@ async function look(keys: JobKeys, begun: Begun, { dryRun }: JobRequest, { store
   const isCounted = ends.size >= begun.units;
   const total = isCounted ? [...ends.values()].reduce((sum, rows) => sum + rows, 0) : undefined;
   const progress: Progress = { ...covered(parts), files: begun.files, total, parts: parts.length };
-  return {
-    progress,
-    whole: total === undefined ? undefined : wholeOf(parts, ends, { ...progress, total }, dryRun),
-  };
+  const whole = total === undefined ? undefined : wholeOf(parts, ends, { ...progress, total }, dryRun);
+  if (!whole) return { progress, whole };
+  return { progress, whole: { ...whole, answeredAt: new Date(now()).toISOString() } };
 }
 
 /** Undefined while parts are missing. */
@@ -97,7 +103,7 @@ function wholeOf(
   ends: ReadonlyMap<number, number>,
   progress: Progress & { readonly total: number },
   dryRun = false,
-): Whole | undefined {
+): Omit<Whole, 'answeredAt'> | undefined {
   const byUnit = Map.groupBy(parts, ({ unit }) => unit);
   const all: StoredPart[] = [];
   for (let unit = 0; unit < (dryRun ? Math.min(1, ends.size) : ends.size); unit++) {

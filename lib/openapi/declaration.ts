@@ -25,6 +25,8 @@ export interface Declaration {
   readonly routes: readonly [RouteKey, ...RouteKey[]];
   /** Undefined for what only a single machine answers. */
   readonly function?: RoutedFunction;
+  /** The routes are deployed where the job has this alone. */
+  readonly needs?: 'jobs';
   /** Default: Error. */
   readonly errorForm?: ErrorForm;
   /** One greedy route may have many. */

@@ -25,8 +25,8 @@ const ALWAYS: readonly ErrorCode[] = [
 ];
 
 /** In which order readers get the operations of a job. */
-const MODEL_TAGS: readonly string[] = ['predict', 'queue', 'v2', 'v1', 'service', 'worker'];
-const WORKER_TAGS: readonly string[] = ['worker', 'queue', 'service', 'predict', 'v2', 'v1'];
+const MODEL_TAGS: readonly string[] = ['predict', 'queue', 'batch', 'v2', 'v1', 'service', 'worker'];
+const WORKER_TAGS: readonly string[] = ['worker', 'queue', 'service', 'predict', 'batch', 'v2', 'v1'];
 
 const SCHEMES: Readonly<Record<Exclude<Security, 'none'>, Json>> = {
   token: { type: 'http', scheme: 'bearer', description: 'The token of --token-file.' },

@@ -11,6 +11,7 @@ import {
   UploadPartCommand,
 } from '@aws-sdk/client-s3';
 import { asError, badRequest, ServingError } from '../contract/errors.ts';
+import { PIECE_BYTES, pieceKey } from '../contract/pieces.ts';
 import { putTextIf } from './conditional.ts';
 import { getRange, type ObjectAddress, type S3Client } from './objects.ts';
 import { listPages, removeObjects } from './pages.ts';
@@ -85,7 +86,22 @@ export class JobObjects {
     return removeObjects(this.#s3, this.#bucket, keys);
   }
 
-  async read({ bucket, key, etag }: StoredFile, start: number, end: number): Promise<Uint8Array> {
+  /** @param file one whose key ends in a slash is in pieces (`pieceKey`) */
+  async read(file: StoredFile, start: number, end: number): Promise<Uint8Array> {
+    if (!file.key.endsWith('/')) return this.#readObject(file, start, end);
+    const pieces: Uint8Array[] = [];
+    for (let at = start; at < end; ) {
+      const place = Math.floor(at / PIECE_BYTES);
+      const first = place * PIECE_BYTES;
+      const to = Math.min(end, first + PIECE_BYTES);
+      const piece = { ...file, key: pieceKey(file.key, place) };
+      pieces.push(await this.#readObject(piece, at - first, to - first));
+      at = to;
+    }
+    return Buffer.concat(pieces);
+  }
+
+  async #readObject({ bucket, key, etag }: StoredFile, start: number, end: number): Promise<Uint8Array> {
     if (start >= end) return new Uint8Array();
     const changed = () =>
       new ServingError('conflict', `s3://${bucket}/${key} was changed or removed while the job ran`);

@@ -23,6 +23,8 @@ import { installation } from '../machine/installation.ts';
 import type { ServiceStatistics } from '../worker/statistics.ts';
 import { captureFacts } from './captures.ts';
 import { exampleOfVersion } from './example.ts';
+import { JobPlace } from './job-place.ts';
+import { cancelJob, jobList } from './jobs.ts';
 import { inputFacts, outputFacts, sharing } from './model.ts';
 import { Notices } from './notices.ts';
 import type { ReplayPlace } from './replay.ts';
@@ -80,6 +82,7 @@ export function localConsole(options: LocalConsoleOptions): ConsoleSource {
   const { notifyQueueUrl: queueUrl, notifyDeadLetterUrl: deadLetterUrl } = scope.environment;
   const notices = () =>
     new Notices({ sqs: scope.get(sqsClient), s3, job: job.jobName, bucket, queueUrl, deadLetterUrl });
+  const jobs = new JobPlace(s3, bucket, job.jobName, true);
   const isWorker = job.worker.class !== undefined;
   const limitMs = job.function.timeoutSeconds * 1000;
   return {
@@ -96,6 +99,8 @@ export function localConsole(options: LocalConsoleOptions): ConsoleSource {
       const lost = await scope.get(results).lostCaptures();
       return captureFacts(new CaptureReader(s3, bucket, job.jobName), lost, isCapturing(job.capture));
     },
+    jobs: () => jobList(jobs),
+    cancel: (id) => cancelJob(jobs, id),
     resume: (target) => resumeTarget(notices(), target),
     replay: (id) =>
       model.use((runner) =>

@@ -95,8 +95,11 @@ function apiRoutes(source: ConsoleSource, route: MakeRoute): GatewayRoute[] {
     route('GET', 'dead-letter', ({ parameters }) => source.editable(parameters['id'] ?? '')),
     route('GET', 'notices', () => source.notices()),
     route('GET', 'captures', () => source.captures()),
+    route('GET', 'jobs', () => source.jobs()),
     route('GET', 'versions', () => source.versions()),
-    route('POST', 'replay', (request) => action(request, ['id'], ([id = '']) => source.replay(id))),
+    ...(['replay', 'cancel'] as const).map((what) =>
+      route('POST', what, (request) => action(request, ['id'], ([id = '']) => source[what](id))),
+    ),
     route('POST', 'edit', (request) =>
       action(
         request,

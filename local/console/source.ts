@@ -13,6 +13,7 @@ import type {
   TimerFacts,
   Versions,
 } from '../../console/api.ts';
+import type { JobList } from '../../console/jobs.ts';
 
 export interface ConsoleSource {
   model(): Promise<Part<ModelFacts>>;
@@ -28,6 +29,9 @@ export interface ConsoleSource {
   edit(id: string, payload: string): Promise<Done>;
   notices(): Promise<Part<NoticeFacts>>;
   captures(): Promise<Part<CaptureFacts>>;
+  jobs(): Promise<Part<JobList>>;
+  /** Ends a job over files. @throws what says why not */
+  cancel(id: string): Promise<Done>;
   /** Ends the pause of a target, and sends again what was given up of it. @throws what says why not */
   resume(target: string): Promise<Done>;
   /** Runs a dead letter again. @throws what says why not */

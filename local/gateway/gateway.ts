@@ -30,6 +30,8 @@ const MAX_OWN_REQUESTS = 100;
 const MAX_WAITS = 4_000;
 const MAX_HELD_BYTES = 512 * 1024 * 1024;
 const KEEP_ALIVE_MS = 60_000;
+/** The time in which a client must send a request that is streamed. */
+const STREAM_MS = 900_000;
 const CHECK_INTERVAL_MS = 500;
 
 export interface GatewayOptions extends CallerRules {
@@ -71,6 +73,7 @@ export interface Gateway {
 }
 
 export async function startGateway(options: GatewayOptions): Promise<Gateway> {
+  const requestTimeoutMs = options.requestTimeoutMs ?? MAX_INTEGRATION_MS;
   const state: GatewayState = {
     log: options.log,
     callers: options,
@@ -86,15 +89,16 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     heldBytes: 0,
     openResponses: 0,
     answered: new WeakSet(),
+    bodyTimeoutMs: requestTimeoutMs,
     closing: false,
     onIdle: () => undefined,
   };
-  const requestTimeoutMs = options.requestTimeoutMs ?? MAX_INTEGRATION_MS;
+  const hasStreams = options.routes.some(({ stream }) => stream);
   const mostBytes = Math.max(MAX_BODY_BYTES, ...options.routes.map(({ maxBytes = 0 }) => maxBytes));
   const server = createServer({
     // Node counts names and separators, AWS does not, so node's limit must be larger.
     maxHeaderSize: 4 * MAX_HEADER_BYTES,
-    requestTimeout: requestTimeoutMs,
+    requestTimeout: hasStreams ? Math.max(requestTimeoutMs, STREAM_MS) : requestTimeoutMs,
     headersTimeout: requestTimeoutMs,
     connectionsCheckingInterval: Math.min(CHECK_INTERVAL_MS, requestTimeoutMs),
     keepAliveTimeout: KEEP_ALIVE_MS,

@@ -52,6 +52,8 @@ export interface GatewayState {
    * collects the old generation, because each table that it replaces refers to the next one.
    */
   openResponses: number;
+  /** The time for a body that is not streamed; the server's own limit may be that of streams. */
+  readonly bodyTimeoutMs: number;
   /** Connections that were answered before their request ended. */
   readonly answered: WeakSet<Duplex>;
   closing: boolean;
@@ -111,6 +113,7 @@ async function serve(state: GatewayState, request: IncomingMessage, served: Serv
   if (match.route.refuses?.()) return refuse(429);
   const slot = served.take(places, match.route.onLeave);
   const { maxBytes } = match.route;
+  const about = { request, head, path, rawQueryString, match, requestId, nowMs: state.clock() };
   let heldBytes = 0;
   const hold = (bytes: number) => {
     if (state.heldBytes + bytes > state.maxHeldBytes) return false;
@@ -119,20 +122,19 @@ async function serve(state: GatewayState, request: IncomingMessage, served: Serv
     return true;
   };
   try {
-    const read = await readBody(request, head.bodyBytes, maxBytes ?? MAX_BODY_BYTES, hold);
+    if (match.route.stream) {
+      const event = gatewayEvent({ ...about, body: undefined });
+      const wire = await runStream(match.route.stream, request, response, event);
+      if (!wire) return;
+      return request.complete ? answer(state, response, wire, requestId) : dismiss(wire);
+    }
+    const read = await inTime(state, request, () =>
+      readBody(request, head.bodyBytes, maxBytes ?? MAX_BODY_BYTES, hold),
+    );
     if (read.kind === 'gone' || served.presence === 'gone') return;
     if (read.kind === 'too_large') return refuse(413);
     if (read.kind === 'no_room') return refuse(429);
-    const event = gatewayEvent({
-      request,
-      head,
-      path,
-      rawQueryString,
-      match,
-      body: read.bytes,
-      requestId,
-      nowMs: state.clock(),
-    });
+    const event = gatewayEvent({ ...about, body: read.bytes });
     if (maxBytes === undefined && isTooLargeForLambda(event)) {
       return answer(state, response, shaped(gatewayMessage(413)), requestId);
     }
@@ -142,6 +144,25 @@ async function serve(state: GatewayState, request: IncomingMessage, served: Serv
     slot.release();
     state.heldBytes -= heldBytes;
   }
+}
+
+async function inTime<T>(state: GatewayState, request: IncomingMessage, read: () => Promise<T>): Promise<T> {
+  if (request.complete) return read();
+  const late: NodeJS.ErrnoException = Object.assign(new Error(), { code: 'ERR_HTTP_REQUEST_TIMEOUT' });
+  const timer = setTimeout(() => refuseSocket(state, late, request.socket), state.bodyTimeoutMs);
+  return read().finally(() => clearTimeout(timer));
+}
+
+async function runStream(
+  stream: NonNullable<GatewayRoute['stream']>,
+  request: IncomingMessage,
+  response: ServerResponse,
+  event: Parameters<GatewayRoute['handler']>[0],
+): Promise<WireResponse | undefined> {
+  const result = await stream(request, response, event);
+  if (result === undefined) return undefined;
+  const wire = toWireSafely(result, undefined);
+  return 'problem' in wire ? gatewayMessage(500) : wire;
 }
 
 function slotsFor(

@@ -3,6 +3,7 @@
  * route (github.com/hotsock/voker pull 8, aws/aws-lambda-dotnet pull 1901): /predictions/a%2Fb becomes
  * /predictions/a/b, which only the greedy {uri+} matches. A decoded ? even ends the path.
  */
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { APIGatewayProxyEventV2, APIGatewayProxyResultV2, Context } from 'aws-lambda';
 import { badConfig } from '../../lib/contract/errors.ts';
 import type { InvocationClock } from '../../lib/pipeline/deadline.ts';
@@ -33,6 +34,15 @@ export interface GatewayRoute {
   readonly waits?: (headers: Readonly<Record<string, string>>, query: string) => boolean;
   /** Called when clients of this route have left, or may have. */
   readonly onLeave?: () => void;
+  /**
+   * Answers itself, without a limit of bytes or time: it reads the body from the request as it arrives. Called instead of the handler.
+   * @returns an answer that is written for it; undefined when it has written its own
+   */
+  readonly stream?: (
+    request: IncomingMessage,
+    response: ServerResponse,
+    event: APIGatewayProxyEventV2,
+  ) => Promise<APIGatewayProxyResultV2 | undefined>;
   /** The limit of a body and of an answer, in bytes, instead of those of API Gateway and Lambda. */
   readonly maxBytes?: number;
   /** True for a request that needs no token, because what it answers holds nothing of the service. */

@@ -74,6 +74,9 @@ function replaced(
     version: runner.version,
     run: (...parameters) => run(runner, ...parameters),
     ...(runIsolated ? { runIsolated } : {}),
+    // A batch asks what the model serves.
+    ...(runner.inputs ? { inputs: runner.inputs } : {}),
+    ...(runner.outputs ? { outputs: runner.outputs } : {}),
     close: () => runner.close(),
   };
 }

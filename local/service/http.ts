@@ -23,6 +23,7 @@ import type { GrpcJob } from '../grpc/methods.ts';
 import { securityOf } from '../machine/access.ts';
 import type { ServiceParts } from '../worker/open.ts';
 import type { ServiceStatistics } from '../worker/statistics.ts';
+import { batchFileRoutes } from './batch-files.ts';
 import { LOCAL_BUCKET } from './environment.ts';
 import { jobRoutes } from './job-routes.ts';
 import { largeResultsRoute, localLocation } from './large-results.ts';
@@ -96,6 +97,7 @@ export async function gatewayOptions(
         declarations: [...DECLARATIONS, ...declarations],
       }),
       ...page.routes(allowedHosts, handlers.status),
+      ...batchFileRoutes(scope),
       ...objectRoutes(scope),
     ]),
   };

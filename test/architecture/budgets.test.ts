@@ -12,12 +12,12 @@ interface Budget {
 }
 
 const BUDGETS: readonly Budget[] = [
-  { folders: ['functions', 'lib'], lines: 46_450 },
-  { folders: ['local'], lines: 11_920 },
+  { folders: ['functions', 'lib'], lines: 48_050 },
+  { folders: ['local'], lines: 12_310 },
   { folders: ['cli'], lines: 11_830 },
   { folders: ['infra'], lines: 7_700 },
   { folders: ['sdk'], lines: 3_780 },
-  { folders: ['onnx-import', 'release', 'console', 'bench', 'embedded-redis'], lines: 71_790 },
+  { folders: ['onnx-import', 'release', 'console', 'bench', 'embedded-redis'], lines: 71_940 },
 ];
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));

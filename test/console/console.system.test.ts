@@ -573,6 +573,7 @@ describe('the console', () => {
         activate: never,
         promote: never,
         end: never,
+        cancel: never,
       };
       const source = {
         ...reads,
@@ -580,6 +581,7 @@ describe('the console', () => {
         editable: unavailable,
         notices: unavailable,
         captures: unavailable,
+        jobs: unavailable,
         ...actions,
       };
       const log = { info: () => undefined, warn: () => undefined, error: console.error };

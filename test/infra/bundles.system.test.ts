@@ -115,8 +115,10 @@ describe('the bundles of the functions', () => {
     }
   });
 
-  test('only jobs hold the code of jobs over files, and load that of Parquet for its files only', () => {
-    assert.deepEqual(holders(/^lib\/jobs\/|^hyparquet$/), ['jobs']);
+  test('only jobs hold the code that answers rows of files, and load that of Parquet for its files only; predictions load what asks for batches at the first request for one', () => {
+    assert.deepEqual(holders(/^lib\/jobs\/(?:serve|run|merge|parquet)\.ts$|^hyparquet$/), ['jobs']);
+    assert.deepEqual(holders(/^lib\/jobs\//), ['jobs', 'predictions']);
+    assert.deepEqual(holders(/^lib\/jobs\//, true), ['jobs']);
     assert.deepEqual(holders(/^lib\/jobs\/parquet\.ts$|^hyparquet$/, true), []);
   });
 

@@ -7,8 +7,11 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { APIGatewayProxyEventV2, APIGatewayProxyResultV2, SQSBatchResponse, SQSEvent } from 'aws-lambda';
+import { QueueSender } from '../../lib/queue/sender.ts';
+import { listPages } from '../../lib/s3/pages.ts';
 import { type LocalAws, startAws } from '../../local/aws/aws.ts';
 import type { LocalLog } from '../../local/aws/lambda.ts';
+import { watchObjects } from '../../local/event-source/objects.ts';
 import { startPoller } from '../../local/event-source/poller.ts';
 import { startGateway } from '../../local/gateway/gateway.ts';
 import type { GatewayRoute } from '../../local/gateway/routes.ts';
@@ -48,9 +51,17 @@ export interface Unpacked {
 export interface Prepared {
   readonly template: Template;
   readonly aws: LocalAws;
-  readonly queues: { readonly Queue: string; readonly DeadLetterQueue: string };
+  /** Their addresses. */
+  readonly queues: Queues;
   readonly tls: TlsProxy | undefined;
   readonly functions: readonly Unpacked[];
+}
+
+interface Queues {
+  readonly Queue: string;
+  readonly DeadLetterQueue: string;
+  /** Where the stack takes jobs over files. */
+  readonly JobsQueue?: string;
 }
 
 /** A Redis of another stack. */
@@ -110,7 +121,7 @@ export async function prepareDeployment(
   const queues = await createQueues(aws, template);
   const values: Readonly<Record<string, string>> = {
     Bucket: BUCKET,
-    Queue: queues.Queue,
+    ...queues,
     ...ofRedis,
   };
   const functions = await Promise.all(
@@ -157,7 +168,8 @@ async function deploy(
   );
   // All have started or failed by now, so that closing misses none.
   for (const started of starts) if (started.status === 'rejected') throw started.reason;
-  const pollers = await startPollers(aws, template, queues, artifacts);
+  if (queues.JobsQueue !== undefined) onClose(sendObjectEvents(aws, template, queues.JobsQueue));
+  const pollers = await startPollers(aws, template, { ...queues }, artifacts);
   onClose(() => Promise.all(pollers.map((poller) => poller.close())));
   const gateway = await startGateway({ port: 0, log: QUIET, routes: routesOf(template, artifacts) });
   onClose(() => gateway.close());
@@ -165,15 +177,35 @@ async function deploy(
   return { url: gateway.url, aws, bucket: BUCKET, queueUrl, deadLetterUrl, tls, artifacts };
 }
 
-async function createQueues(aws: LocalAws, template: Template) {
-  const { QueueName, VisibilityTimeout, RedrivePolicy } = propertiesOf(template, 'Queue');
-  const { deadLetter, url } = await aws.createQueue({
-    name: String(QueueName),
-    visibilitySeconds: Number(VisibilityTimeout),
-    maxReceiveCount: (RedrivePolicy as { maxReceiveCount: number }).maxReceiveCount,
-    deadLetterName: String(propertiesOf(template, 'DeadLetterQueue')['QueueName']),
-  });
-  return { Queue: url, DeadLetterQueue: deadLetter?.url as string };
+async function createQueues(aws: LocalAws, template: Template): Promise<Queues> {
+  const create = (name: string, deadLetter: string) => {
+    const { QueueName, VisibilityTimeout, RedrivePolicy } = propertiesOf(template, name);
+    return aws.createQueue({
+      name: String(QueueName),
+      visibilitySeconds: Number(VisibilityTimeout),
+      maxReceiveCount: (RedrivePolicy as { maxReceiveCount: number }).maxReceiveCount,
+      deadLetterName: String(propertiesOf(template, deadLetter)['QueueName']),
+    });
+  };
+  const { deadLetter, url } = await create('Queue', 'DeadLetterQueue');
+  const queues = { Queue: url, DeadLetterQueue: deadLetter?.url as string };
+  if (!template.Resources['JobsQueue']) return queues;
+  return { ...queues, JobsQueue: (await create('JobsQueue', 'JobsDeadLetterQueue')).url };
+}
+
+/** The S3 of this machine sends no events. */
+function sendObjectEvents(aws: LocalAws, template: Template, queueUrl: string): () => Promise<void> {
+  const { NotificationConfiguration } = propertiesOf(template, 'Bucket') as {
+    NotificationConfiguration: {
+      QueueConfigurations: { Filter: { S3Key: { Rules: { Value: string }[] } } }[];
+    };
+  };
+  const [prefix] = NotificationConfiguration.QueueConfigurations.map(
+    ({ Filter }) => Filter.S3Key.Rules[0]?.Value,
+  );
+  const sender = new QueueSender(aws.sqs, { queueUrl });
+  const pages = () => listPages(aws.s3, BUCKET, prefix ?? '');
+  return watchObjects({ pages }, (message) => sender.send(message), Number.POSITIVE_INFINITY);
 }
 
 function start({ folder, handler, environment }: Unpacked): Promise<Artifact> {

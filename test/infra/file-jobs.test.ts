@@ -26,10 +26,12 @@ test('a deployment that takes no jobs over files has nothing of them', async (t)
   assert.equal(JSON.stringify(await stackOf(t, 'jobs: {buckets: [lake]}')), without);
 });
 
-test('a deployment that takes them adds two queues, a function outside the VPC with its role and log, and an alarm', async (t) => {
+test('a deployment that takes them adds two queues, a function outside the VPC with its role and log, an alarm, and the routes of batches', async (t) => {
   const [without, template] = [composeJob(), await stackOf(t, 'jobName: day\njobs: {maximumConcurrency: 4}')];
   const added = Object.keys(template.Resources).filter((name) => !Object.hasOwn(without.Resources, name));
-  assert.deepEqual(added.toSorted(), [
+  const routes = /^HttpApiRoute(Post|Get|Delete)V1(Files|Batches)/;
+  assert.equal(added.filter((name) => routes.test(name)).length, 9);
+  assert.deepEqual(added.filter((name) => !routes.test(name)).toSorted(), [
     'JobsDeadLetterQueue',
     'JobsDeadLetterQueuePolicy',
     'JobsEventSourceMappingSQSJobsQueue',
@@ -39,6 +41,7 @@ test('a deployment that takes them adds two queues, a function outside the VPC w
     'JobsQueue',
     'JobsQueuePolicy',
     'JobsRole',
+    'SubmitBatchesPolicy',
   ]);
   const jobs = propertiesOf(template, 'JobsLambdaFunction');
   assert.equal(jobs['VpcConfig'], undefined);

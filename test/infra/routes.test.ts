@@ -1,6 +1,7 @@
 /** The deployment of serverless.yml: the routes of lib/http/routes.ts, and the bundles that are built. */
 import assert from 'node:assert/strict';
-import { readFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { parse } from 'yaml';
@@ -8,6 +9,7 @@ import { FUNCTIONS } from '../../infra/build/functions.ts';
 import { readSettings } from '../../infra/template/config.ts';
 import type { Parameters } from '../../infra/template/parameters.ts';
 import { ROUTES, type RoutedFunction } from '../../lib/http/routes.ts';
+import { temporaryFolder } from '../support/runner.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
@@ -36,9 +38,11 @@ async function deployment(): Promise<Deployment> {
   return parsed;
 }
 
-test('each function of serverless.yml takes its events from the routes of lib/http/routes.ts, each once', async () => {
+test('each function of serverless.yml takes its events from the routes of lib/http/routes.ts, each once', async (t) => {
   const { functions, params } = await deployment();
-  const request = { stage: 'dev', config: undefined, parameters: params.default };
+  const config = join(await temporaryFolder(t), 'config.yaml');
+  await writeFile(config, 'jobs: {maximumConcurrency: 2}');
+  const request = { stage: 'dev', config, parameters: params.default };
   const { httpEvents } = readSettings(ROOT, request);
   const deployed = Object.entries(functions).flatMap(([name, { events }]) => {
     const routed = /^\$\{self:custom\.settings\.httpEvents\.(\w+)\}$/.exec(String(events))?.[1];
@@ -50,6 +54,13 @@ test('each function of serverless.yml takes its events from the routes of lib/ht
   const ours = ROUTES.map(({ method, path, function: name }) => `${method} ${path} -> ${name}`);
   assert.deepEqual(deployed.toSorted(), ours.toSorted());
   assert.equal(new Set(ours).size, ours.length);
+});
+
+test('without jobs over files a deployment has no routes of batches', async () => {
+  const { params } = await deployment();
+  const request = { stage: 'dev', config: undefined, parameters: params.default };
+  const paths = readSettings(ROOT, request).httpEvents.submit.map(({ httpApi }) => httpApi.path);
+  assert.deepEqual(paths, ['/predictions']);
 });
 
 test('every function of serverless.yml runs a bundle that is built, submit that of predictions', async () => {

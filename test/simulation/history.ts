@@ -62,6 +62,23 @@ export interface CaptureFact {
   readonly answer: Answer;
 }
 
+/** A job over files that somebody asked for. */
+export interface FilesFact {
+  readonly id: string;
+  readonly expected: readonly { readonly file: string; readonly numbers: readonly number[] }[];
+  readonly atMs: number;
+  /** Its results, read at the end; undefined: it wrote none. */
+  lines?:
+    | readonly {
+        readonly file: string;
+        readonly row: number;
+        readonly model: string | undefined;
+        readonly answer: Answer | undefined;
+        readonly error: string | undefined;
+      }[]
+    | undefined;
+}
+
 /** The answer to a client that asked for a uri. */
 export interface ReadFact {
   readonly client: string;
@@ -143,6 +160,7 @@ export class History {
   readonly notices: NoticeFact[] = [];
   /** All that was captured, read at the end. */
   readonly captures: CaptureFact[] = [];
+  readonly files: FilesFact[] = [];
   readonly reads: ReadFact[] = [];
   readonly predictions: PredictionFact[] = [];
   readonly canaries = new CanaryFacts();

@@ -349,6 +349,31 @@ export const capturedRight: Invariant = (history) =>
     return [{ invariant: 'captures are right', text, atMs: history.facts.endMs, about: [] }];
   });
 
+/** Each row of a file has its line, once and in order, with its own answer by the version that the line names. */
+export const rowsAnswered: Invariant = (history) =>
+  history.files.flatMap(({ id, expected, lines }) => {
+    const rows = expected.flatMap(({ file, numbers }) =>
+      numbers.map((number, i) => ({ file, row: i + 1, number })),
+    );
+    const wrong = (text: string) => [
+      { invariant: 'rows are answered', text: `${id}: ${text}`, atMs: history.facts.endMs, about: [] },
+    ];
+    if (!lines) return wrong('it wrote no results');
+    if (lines.length !== rows.length) return wrong(`${lines.length} lines for ${rows.length} rows`);
+    return rows.flatMap(({ file, row, number }, i) => {
+      const line = lines[i];
+      if (line?.file !== file || line.row !== row)
+        return wrong(`line ${i + 1} is row ${line?.row} of ${line?.file}, not row ${row} of ${file}`);
+      if (line.answer === undefined)
+        return line.error === undefined ? wrong(`row ${row} of ${file} has no answer`) : [];
+      const isRight =
+        line.answer.number === number && history.versionOf(line.model ?? '') === line.answer.version;
+      return isRight
+        ? []
+        : wrong(`row ${row} of ${file}, ${number}, has the answer ${line.answer.number} of ${line.model}`);
+    });
+  });
+
 export const INVARIANTS: readonly Invariant[] = [
   oneOutcomePerIdentity,
   lastEnqueueWins,
@@ -363,6 +388,7 @@ export const INVARIANTS: readonly Invariant[] = [
   badCanaryEnds,
   endedForReason,
   capturedRight,
+  rowsAnswered,
   takenOnce,
   cancelledStays,
   waitersWake,

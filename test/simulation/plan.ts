@@ -28,6 +28,7 @@ function settingsOf(choices: Choices): Settings {
     tailMs: pick([1, 20, 80]),
     captures: choices.chance('captures', 0.5),
     notifies: choices.chance('notices', 0.5),
+    takesFiles: choices.chance('files', 0.3),
     receiverFails: choices.pick('notices', [0, 0.1, 0.5, 0.9]),
   };
 }
@@ -53,6 +54,7 @@ export function drawPlan(seed: number): Plan {
   draft.changes();
   for (let count = choices.whole('trouble', 0, 7); count > 0; count--) draft.trouble(bursts);
   if (settings.notifies) draft.notifierEnds();
+  if (settings.takesFiles) draft.files(bursts);
   const steps = withCanaries({ choices, settings, endMs, steps: draft.steps });
   steps.sort((a, b) => a.atMs - b.atMs);
   return { seed, settings, endMs, steps };
@@ -160,6 +162,27 @@ class Draft {
         program: 'notifier',
         afterMs: choices.between('notices', 0, 500),
       });
+  }
+
+  /** Most of them run while records do, so that the same troubles meet them. */
+  files(bursts: readonly number[]): void {
+    const choices = this.#choices;
+    for (let count = choices.whole('files', 1, 3); count > 0; count--) {
+      const atMs = choices.pick('files', bursts) + choices.between('files', 0, 5_000);
+      const rows = Array.from({ length: choices.whole('files', 1, 4) }, () =>
+        choices.pick('files', [0, 1, 7, 60, 600]),
+      );
+      this.#add({ atMs, kind: 'files', rows });
+      for (let kills = choices.whole('files', 0, 3); kills > 0; kills--)
+        this.#add({
+          atMs: atMs + choices.between('files', 0, choices.pick('files', [3_000, MINUTE])),
+          kind: choices.pick('files', ['kill', 'kill', 'reap']),
+          program: 'jobs',
+          afterMs: choices.between('files', 0, 1_500),
+        });
+      if (choices.chance('files', 0.4))
+        this.#add({ atMs, kind: 'delivery', twice: 0.5, lostDelete: 0.3, delayMs: 3_000, forMs: MINUTE });
+    }
   }
 
   #add(step: Step): void {

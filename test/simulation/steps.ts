@@ -23,6 +23,8 @@ export interface Settings {
   readonly captures: boolean;
   /** The job has a target, and some records name it. */
   readonly notifies: boolean;
+  /** The deployment takes jobs over files. */
+  readonly takesFiles: boolean;
   /** The share of calls to the target that go wrong. */
   readonly receiverFails: number;
 }
@@ -121,7 +123,13 @@ export type TroubleStep =
         | { readonly kind: 'bridge'; readonly downMs: number }
       ));
 
-export type Step = CallStep | ChangeStep | TroubleStep;
+/** Somebody asks for a job over files with so many rows each. */
+export interface FilesStep extends Timed {
+  readonly kind: 'files';
+  readonly rows: readonly number[];
+}
+
+export type Step = CallStep | ChangeStep | FilesStep | TroubleStep;
 
 export interface Plan {
   readonly seed: number;

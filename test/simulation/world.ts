@@ -7,6 +7,7 @@ import { parseResult } from '../../lib/results/fields.ts';
 import { Actors } from './actors.ts';
 import type { PointerText } from './canaries/facts.ts';
 import { CAPTURE, readCaptures, zlibModule } from './captures.ts';
+import { FILES_VARIABLES, Files } from './files.ts';
 import { History } from './history.ts';
 import { judgeHistory } from './invariants.ts';
 import type { Evaluate } from './machine/bundle.ts';
@@ -73,10 +74,19 @@ export class World implements Stage {
   readonly queue: SqsQueue;
   readonly deadLetters: SqsQueue;
   readonly notices: Notices;
+  readonly files: Files;
   readonly services: Services;
   readonly functions: Readonly<
     Record<
-      'batch' | 'dead-letter' | 'notifier' | 'predict' | 'predictions' | 'enqueue' | 'status' | 'trials',
+      | 'batch'
+      | 'dead-letter'
+      | 'jobs'
+      | 'notifier'
+      | 'predict'
+      | 'predictions'
+      | 'enqueue'
+      | 'status'
+      | 'trials',
       FunctionModel
     >
   >;
@@ -142,6 +152,7 @@ export class World implements Stage {
       now,
     );
     this.notices = new Notices(this, settings.receiverFails, now);
+    this.files = new Files(this, plan, now);
     this.services = {
       serve: (call, process) => this.#serve(call, process),
       fate: (call, process) => this.#fate(call.service, process),
@@ -186,6 +197,7 @@ export class World implements Stage {
     const source = this.#source('batch', this.queue, this.plan.settings.eventSize, 0);
     const dead = this.#source('dead-letter', this.deadLetters, 10, 0);
     const notices = this.#source('notifier', this.notices.queue, 10, 0);
+    const files = this.#source('jobs', this.files.queue, 1, 0);
     for (const step of this.plan.steps)
       this.scheduler.after(step.atMs + 2_000, undefined, () => this.#begin(step));
     await this.scheduler.run(this.plan.endMs + 2_000);
@@ -201,8 +213,9 @@ export class World implements Stage {
       this.history.stuck.push(
         this.history.enqueueOf(attributes['identity']?.StringValue ?? '')?.uri ?? 'unknown',
       );
-    void [source, dead, notices];
+    void [source, dead, notices, files];
     this.history.captures.push(...readCaptures(this.s3));
+    this.files.readAll();
     const violations = judgeHistory(this.history);
     return { history: this.history, violations, virtualMs: this.nowMs, events: this.scheduler.ran };
   }
@@ -214,6 +227,7 @@ export class World implements Stage {
       this.queue.messages.size === 0 &&
       this.deadLetters.messages.size === 0 &&
       this.notices.queue.messages.size === 0 &&
+      this.files.queue.messages.size === 0 &&
       this.actors.underWay === 0
     );
   }
@@ -232,7 +246,7 @@ export class World implements Stage {
   }
 
   #source(
-    name: 'batch' | 'dead-letter' | 'notifier',
+    name: 'batch' | 'dead-letter' | 'jobs' | 'notifier',
     queue: SqsQueue,
     batchSize: number,
     windowMs: number,
@@ -308,6 +322,7 @@ export class World implements Stage {
     return {
       batch: make('batch', 'batch', settings.environments, 'redis'),
       'dead-letter': make('dead-letter', 'dead-letter', 1, 'redis'),
+      jobs: make('jobs', 'jobs', 2, 'files'),
       notifier: make('notifier', 'notifier', 2, 'notices', NOTIFIER_MS),
       predict: make('predict', 'predict', 3, 'both'),
       predictions: make('predictions', 'predictions', 8, 'redis', 30_000),
@@ -341,6 +356,7 @@ export class World implements Stage {
       ...(has === 'redis' || has === 'both' ? { CLUSTER_SERVING_REDIS_URL: REDIS_URL } : {}),
       ...(has === 'queue' || has === 'both' ? { CLUSTER_SERVING_QUEUE_URL: QUEUE_URL } : {}),
       ...(has === 'notices' ? NOTIFIER_VARIABLES : {}),
+      ...(has === 'files' ? FILES_VARIABLES : {}),
       AWS_REGION: 'eu-west-1',
       AWS_ACCESS_KEY_ID: 'id',
       AWS_SECRET_ACCESS_KEY: 'key',
@@ -356,6 +372,7 @@ export class World implements Stage {
       enqueue: 'queue',
       predict: 'both',
       notifier: 'notices',
+      jobs: 'files',
     };
     for (const pool of Object.values(this.functions)) {
       const has = others[pool.options.name] ?? 'redis';
@@ -496,8 +513,8 @@ export class World implements Stage {
       refuses: () => isPartial && this.choices.chance(`partial ${process.name}`, trouble.share),
       delayMs: () => this.choices.between('delayed', 0, this.delivery.delayMs),
     };
-    const ofNotices = this.notices.queueOf(input);
-    if (ofNotices) return ofNotices.sendBatch(input, chances);
+    const other = this.notices.queueOf(input) ?? this.files.queueOf(input);
+    if (other) return other.sendBatch(input, chances);
     const before = this.queue.messages.size;
     const known = new Set(this.queue.messages.keys());
     const answer = this.queue.sendBatch(input, chances);
@@ -593,6 +610,7 @@ export class World implements Stage {
 
   #begin(step: Step): void {
     if (isTrouble(step)) this.troubles.begin(step);
+    else if (step.kind === 'files') this.files.begin(step);
     else this.actors.begin(step);
   }
 
@@ -622,7 +640,7 @@ export class World implements Stage {
 }
 
 /** The addresses that a function knows. */
-type Reached = 'redis' | 'queue' | 'both' | 'notices';
+type Reached = 'redis' | 'queue' | 'both' | 'notices' | 'files';
 
 interface RedisStoreHolder {
   readonly store: { readonly hash: (key: string) => ReadonlyMap<string, string> | undefined };

@@ -14,6 +14,7 @@ const DEPS = {
   states: unused,
   locate: unused,
   placeUpload: unused,
+  batchService: unused,
   observers: quietObservers(),
 };
 

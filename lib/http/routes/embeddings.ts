@@ -5,22 +5,12 @@ import { list, object, TEXT } from '../../openapi/json-schema.ts';
 import { answer, RUN_ERRORS } from '../../openapi/operation.ts';
 import { type Handle, withErrors } from '../handle.ts';
 import type { InferenceDeps } from '../open-inference/run.ts';
+import { openAIError } from '../openai/error.ts';
 
-/** As OpenAI's API answers; `code` is ours. */
-export const handle: Handle<InferenceDeps> = withErrors(
-  ({ status, publicMessage, code }) => ({
-    error: {
-      message: publicMessage,
-      type: status === 429 ? 'rate_limit_error' : status < 500 ? 'invalid_request_error' : 'server_error',
-      param: null,
-      code,
-    },
-  }),
-  async (request, deps, clock) => {
-    const { answerEmbeddings } = await import('../embeddings.ts');
-    return answerEmbeddings(request, deps, clock);
-  },
-);
+export const handle: Handle<InferenceDeps> = withErrors(openAIError, async (request, deps, clock) => {
+  const { answerEmbeddings } = await import('../embeddings.ts');
+  return answerEmbeddings(request, deps, clock);
+});
 
 export const declaration: Declaration = {
   routes: ['POST /v1/embeddings'],

@@ -15,14 +15,28 @@ const URLENCODED_BYTES = 64 * 1024;
 /** RFC 2046; `requests` and browsers write no more than 60 characters. */
 const BOUNDARY = /;\s*boundary=(?:"([^"\r\n]{1,70})"|([0-9A-Za-z'()+_,\-./:=?]{1,70}))\s*(?:;|$)/i;
 const NAME = /;\s*name=(?:"((?:[^"\\\r\n]|\\.)*)"|([^\s";]+))/i;
+const FILENAME = /;\s*filename=(?:"((?:[^"\\\r\n]|\\.)*)"|([^\s";]+))/i;
+
+/** A field of a multipart form. */
+export interface FormPart {
+  readonly content: Uint8Array;
+  /** A file has one. */
+  readonly filename: string | undefined;
+}
 
 /** The values by name: bytes in a multipart form, texts otherwise. @throws bad_request, too_large */
 export function readForm(
   request: Pick<HttpRequest, 'headers' | 'body'>,
 ): ReadonlyMap<string, Uint8Array | string> {
   const type = request.headers['content-type'] ?? '';
+  if (!/^\s*multipart\//i.test(type)) return readUrlEncoded(bytesOf(request.body({ limit: 'frameBytes' })));
+  return new Map([...readParts(request)].map(([name, { content }]) => [name, content]));
+}
+
+/** The fields of a multipart form by name. @throws bad_request, too_large */
+export function readParts(request: Pick<HttpRequest, 'headers' | 'body'>): ReadonlyMap<string, FormPart> {
+  const type = request.headers['content-type'] ?? '';
   const body = bytesOf(request.body({ limit: 'frameBytes' }));
-  if (!/^\s*multipart\//i.test(type)) return readUrlEncoded(body);
   const [, quoted, plain] = BOUNDARY.exec(type) ?? [];
   const boundary = quoted ?? plain;
   if (boundary === undefined) throw badRequest('the content-type of the form names no boundary');
@@ -46,8 +60,8 @@ function readUrlEncoded(body: Buffer): ReadonlyMap<string, string> {
   return fields;
 }
 
-function readMultipart(body: Buffer, boundary: string): ReadonlyMap<string, Uint8Array> {
-  const fields = new Map<string, Uint8Array>();
+function readMultipart(body: Buffer, boundary: string): ReadonlyMap<string, FormPart> {
+  const fields = new Map<string, FormPart>();
   const delimiter = Buffer.from(`\r\n--${boundary}`, 'latin1');
   // The first delimiter begins the body.
   if (!body.subarray(0, delimiter.length - 2).equals(delimiter.subarray(2))) {
@@ -64,14 +78,14 @@ function readMultipart(body: Buffer, boundary: string): ReadonlyMap<string, Uint
     if (end < 0) throw malformed('it is cut off');
     const head = decodeUtf8(body.subarray(headers, content - 4));
     if (head === undefined) throw malformed('the headers of a part are not UTF-8');
-    const name = nameOf(head);
-    add(fields, name, body.subarray(content, Math.max(content, end)));
+    const { name, filename } = namesOf(head);
+    add(fields, name, { content: body.subarray(content, Math.max(content, end)), filename });
     at = end + delimiter.length;
   }
   return fields;
 }
 
-function nameOf(headers: string): string {
+function namesOf(headers: string): { readonly name: string; readonly filename: string | undefined } {
   const lines = headers.split('\r\n');
   const valueOf = (name: string) =>
     lines.find((line) => line.toLowerCase().startsWith(`${name}:`))?.slice(name.length + 1);
@@ -83,7 +97,8 @@ function nameOf(headers: string): string {
   const [, quoted, plain] = NAME.exec(disposition) ?? [];
   const name = quoted ?? plain;
   if (name === undefined || !/^\s*form-data\s*;/i.test(disposition)) throw malformed('a part has no name');
-  return name;
+  const [, inQuotes, bare] = FILENAME.exec(disposition) ?? [];
+  return { name, filename: inQuotes ?? bare };
 }
 
 function add<T>(fields: Map<string, T>, name: string, value: T): void {

@@ -27,7 +27,11 @@ describe('parts', () => {
   test('say in their names which rows they have, and other names are of no part', () => {
     const name = partName({ unit: 3, row: 70_000, rows: 12, errors: 1, ms: 8.6 });
     assert.equal(name, '000003/000000070000-12-1-9');
-    assert.deepEqual(readPart(name, 5), { unit: 3, row: 70_000, rows: 12, errors: 1, ms: 9, name, bytes: 5 });
+    const facts = { unit: 3, row: 70_000, rows: 12, errors: 1, ms: 9 };
+    assert.deepEqual(readPart(name, 5), { ...facts, apart: 0, name, bytes: 5 });
+    const batch = partName({ ...facts, apart: 40 });
+    assert.equal(batch, '000003/000000070000-12-1-9-40');
+    assert.deepEqual(readPart(batch, 50), { ...facts, apart: 40, name: batch, bytes: 50 });
     for (const other of ['', '000003/x', '000003/000000070000-0-0-9', '3/7-1-0-0', `${name}.tmp`])
       assert.equal(readPart(other, 5), undefined, other);
   });

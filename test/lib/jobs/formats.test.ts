@@ -5,6 +5,8 @@ import { inspect } from 'node:util';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
 import { parquetWriteBuffer } from 'hyparquet-writer';
 import type { Inputs, Outcome } from '../../../lib/contract/values.ts';
+import { parquetRows } from '../../../lib/jobs/parquet.ts';
+import type { RunMessage } from '../../../lib/jobs/store.ts';
 import { quietLog } from '../../support/faults/quiet.ts';
 import { seeded } from '../../support/faults/seeds.ts';
 import { BUCKET, NO_FAULTS, World } from './world.ts';
@@ -121,6 +123,33 @@ describe('Parquet', () => {
         /^a\.parquet cannot be read as Parquet: /,
         `${cut}`,
       );
+  });
+
+  test('whose group of rows has more cells than fit into memory is refused, however few bytes they take', async (t) => {
+    quietLog(t);
+    const data = new Array<boolean>(9_000_000).fill(true);
+    const body = parquet({ columnData: [{ name: 't', data, type: 'BOOLEAN' }], rowGroupSize: data.length });
+    assert.ok(body.length < 2_000_000);
+    assert.match(failureOf(await run('a.parquet', body)), /group 0 have 9000000 cells.*write smaller groups/);
+  });
+
+  test('that S3 breaks off is not refused: its message comes again', async () => {
+    const body = parquet({ columnData: [{ name: 'x', data: [1, 2], type: 'INT32' }] });
+    const file = { bucket: 'data', key: 'a.parquet', etag: '', bytes: body.length };
+    const gone = new Error('read ECONNRESET');
+    const store = { read: () => Promise.reject(gone) };
+    const message: RunMessage = {
+      do: 'run',
+      id: 'j',
+      unit: 0,
+      row: 0,
+      rows: 2,
+      source: { kind: 'parquet', file, name: 'a' },
+    };
+    await assert.rejects(
+      parquetRows(message, { file, name: 'a' }, store, 0).next(),
+      (error) => error === gone,
+    );
   });
 
   test('has an error in the place of a row without a value, or whose text is not UTF-8', async () => {

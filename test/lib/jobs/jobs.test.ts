@@ -197,6 +197,19 @@ describe('a job over files', () => {
     assert.equal(world.ran, 100);
   });
 
+  test('that is done answers nothing again, whatever message comes late', async () => {
+    const world = new World(seeded(1), NO_FAULTS);
+    world.put('data/in/a.ndjson', '{"x":1}\n'.repeat(25_000));
+    world.request('j1', { input: 's3://data/in/', output: OUT });
+    const seen = new Set<string>();
+    await world.run(() => world.queue.forEach(({ body }) => seen.add(body)));
+    const [ran, objects] = [world.ran, [...world.objects.keys()]];
+    for (const body of seen) world.queue.push({ body, attempts: 1 });
+    await world.run();
+    assert.equal(world.ran, ran);
+    assert.deepEqual([...world.objects.keys()], objects);
+  });
+
   test('begins with a file that is dropped, once however often its event comes', async () => {
     const world = new World(seeded(1), NO_FAULTS);
     for (let i = 0; i < 3; i++) world.drop('night run.csv', 'x\n1\n2\n');

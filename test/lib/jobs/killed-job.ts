@@ -9,7 +9,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { JobPlace } from '../../../cli/job/place.ts';
+import { JobPlace } from '../../../local/console/job-place.ts';
 import { childEnvironment } from '../../support/environment.ts';
 import { killAgain } from '../../support/faults/kills.ts';
 import { lineModel } from '../../support/faults/model.ts';

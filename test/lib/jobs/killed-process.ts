@@ -1,4 +1,5 @@
 /** One process of killed-job.ts, which may be killed at any moment: the server of queues and objects, or the function with its poller. */
+import { endpoints } from '../../../lib/compose/endpoints.ts';
 import { openOnnx } from '../../../lib/compose/onnx.ts';
 import { plainAnswer } from '../../../lib/http/plain.ts';
 import { serveJobs } from '../../../lib/jobs/serve.ts';
@@ -51,6 +52,7 @@ async function startJobs(places: Places): Promise<void> {
     store: new JobObjects(s3, BUCKET),
     observers: quietObservers(),
     send: (message, delaySeconds) => sender.send(JSON.stringify(message), {}, undefined, delaySeconds),
+    endpoint: endpoints(JOB, undefined),
     answerText: (outcome, version) => plainAnswer([outcome], undefined, version),
     most: 5,
     memoryMB: 1769,

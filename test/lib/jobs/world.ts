@@ -4,6 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
+import { endpoints } from '../../../lib/compose/endpoints.ts';
 import { badRequest, ServingError } from '../../../lib/contract/errors.ts';
 import type { Inputs, Outcome, Runner } from '../../../lib/contract/values.ts';
 import { plainAnswer } from '../../../lib/http/plain.ts';
@@ -124,6 +125,7 @@ export class World {
       observers: together([], () => performance.now()),
       send: (message) =>
         this.#call(life, () => void this.queue.push({ body: JSON.stringify(message), attempts: 0 })),
+      endpoint: endpoints(JOB, undefined),
       answerText: (outcome, version) => plainAnswer([outcome], undefined, version),
       most: 5,
       memoryMB: 1769,
@@ -192,7 +194,8 @@ export class World {
       remove: (keys) => call(() => keys.forEach((key) => objects.delete(own(key)))),
       read: (file, start, end) =>
         call(() => {
-          const body = objects.get(nameOf(file));
+          // The only piece of a file in pieces.
+          const body = objects.get(nameOf(file) + (file.key.endsWith('/') ? '000000' : ''));
           if (!body || (file.etag !== '' && etagOf(body) !== file.etag))
             throw new ServingError('conflict', `${file.key} was changed`);
           return body.subarray(start, end);

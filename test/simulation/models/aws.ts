@@ -167,6 +167,8 @@ export function sdkModule(process: SimulatedProcess, services: Services, service
       'ListObjectsV2Command',
       'DeleteObjectsCommand',
       'AbortMultipartUploadCommand',
+      'CompleteMultipartUploadCommand',
+      'CreateMultipartUploadCommand',
       'UploadPartCommand',
     ]),
   };

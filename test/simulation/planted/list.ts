@@ -166,4 +166,23 @@ export const PLANTED: readonly PlantedFault[] = [
     seenBy: ['a canary ends for a reason'],
     seed: 13,
   },
+  {
+    name: 'rest of the rows',
+    what: 'the message of the rows for which no time is left is sent beside the answer of the function of jobs',
+    file: 'lib/jobs/serve.ts',
+    find: 'if (rest) await deps.send(rest);',
+    replace: 'if (rest) void deps.send(rest).catch(() => undefined);',
+    seenBy: ['rows are answered', 'nothing is left at an answer'],
+    seed: 39,
+  },
+  {
+    name: 'parts that overlap',
+    what: 'a file counts as answered when its parts have as many rows, also where two deliveries answered the same ones',
+    file: 'lib/jobs/watch.ts',
+    find: 'const found = path(byUnit.get(unit) ?? [], rows);',
+    replace:
+      'const own = byUnit.get(unit) ?? []; const found = own.reduce((sum, one) => sum + one.rows, 0) < rows ? undefined : own;',
+    seenBy: ['rows are answered', 'the queue empties'],
+    seed: 57,
+  },
 ];

@@ -4,6 +4,7 @@ export const PROGRAMS = {
   batch: () => import('../../../functions/batch.ts'),
   'dead-letter': () => import('../../../functions/dead-letter.ts'),
   notifier: () => import('../../../functions/notifier.ts'),
+  jobs: () => import('../../../functions/jobs.ts'),
   predict: () => import('../../../functions/predict.ts'),
   predictions: () => import('../../../functions/predictions.ts'),
   status: () => import('../../../functions/status.ts'),

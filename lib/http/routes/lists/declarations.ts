@@ -1,6 +1,7 @@
 /** Written by `npm run docs` from the files of lib/http that declare a route. */
 import type { Declaration } from '../../../openapi/declaration.ts';
 import { declaration as openInference } from '../../open-inference/route.ts';
+import { declaration as openai } from '../../openai/route.ts';
 import { declaration as tensorflowServing } from '../../tensorflow-serving/route.ts';
 import { declaration as worker } from '../../worker/route.ts';
 import { declaration as cancel } from '../cancel.ts';
@@ -34,4 +35,5 @@ export const DECLARATIONS: readonly Declaration[] = [
   metrics,
   rerank,
   uploads,
+  openai,
 ];

@@ -51,6 +51,11 @@ export class JobPlace {
     await this.objects.put(key, JSON.stringify(request));
   }
 
+  /** Functions notice it within seconds. */
+  cancel(id: string): Promise<void> {
+    return this.objects.put(this.keys(id).cancelled, JSON.stringify({ atMs: Date.now() }));
+  }
+
   /** @returns undefined where there is no such job */
   async request(id: string): Promise<JobRequest | undefined> {
     const { manifest } = this.keys(id);

@@ -1,0 +1,90 @@
+/** Jobs over files in the console of a running service, in a real browser. */
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import type { Browser } from 'playwright-core';
+import { ACTION_HEADER } from '../../console/api.ts';
+import { JobPlace } from '../../local/console/job-place.ts';
+import type { Stack } from '../../local/service/stack.ts';
+import { accessibilityProblems, NO_BROWSER, openPage, startBrowser } from '../support/browser.ts';
+import { testStack } from '../support/stack.ts';
+import { until } from '../support/until.ts';
+
+const REQUEST = JSON.stringify({ input: 's3://data/in/', output: 's3://data/out/' });
+
+describe('jobs over files in the console', { skip: NO_BROWSER }, () => {
+  const closers: (() => Promise<void>)[] = [];
+  const hooks = { after: (close: () => Promise<void>) => closers.unshift(close) };
+  let stack: Stack;
+  let browser: Browser;
+  let place: JobPlace;
+  before(async () => {
+    stack = await testStack(hooks);
+    place = new JobPlace(stack.aws.s3, stack.bucket, stack.job, true);
+    browser = await startBrowser(hooks);
+  });
+  after(async () => {
+    for (const close of closers) await close();
+  });
+
+  /** A job that no function works on, as its objects say it is. */
+  async function job(id: string, rows: number, failure?: string): Promise<void> {
+    const { manifest, progress, failed } = place.keys(id);
+    const far = { files: 2, total: 2_000, rows, errors: 7, ms: 900, parts: 1, turn: 3 };
+    await place.objects.put(manifest, REQUEST);
+    await place.objects.put(progress, JSON.stringify(far));
+    if (failure !== undefined)
+      await place.objects.put(failed, JSON.stringify({ error: failure, code: 'conflict' }));
+  }
+
+  const cancel = (id: string, headers: Record<string, string> = { [ACTION_HEADER]: '1' }) =>
+    fetch(`${stack.url}/console/api/cancel`, { method: 'POST', headers, body: JSON.stringify({ id }) });
+
+  test('are absent where there are none, and otherwise have their state, rows and errors, and end by a button', async () => {
+    const { page, problems } = await openPage(browser, { bypassCSP: true });
+    await page.goto(`${stack.url}/#records`);
+    await page.getByText('No record has come through the queue yet.').waitFor();
+    assert.equal(await page.getByText('Jobs over files').count(), 0);
+
+    await place.objects.put('jobs/serving_stream/in/night.ndjson', '{"image":1}\n');
+    await until(async () => (await place.ids()).length === 1);
+    const [done = ''] = await place.ids();
+    await until(async () => (await place.state(done)).state === 'done');
+    await job('a-running', 500);
+    await job('b-failed', 20, 'in/a.csv was changed');
+    await page.reload();
+    const table = page.getByRole('table');
+    await table.waitFor();
+    const rows = (await table.getByRole('row').allTextContents()).slice(1);
+    assert.match(rows[0] ?? '', new RegExp(`^${done}s3://.*results\\.ndjsondone1 of 1 in 1 file1–$`));
+    assert.match(rows[1] ?? '', /^b-failedin\/a\.csv was changedfailed20 of 2,000 in 2 files7–$/);
+    assert.match(rows[2] ?? '', /^a-runningrunning500 of 2,000 in 2 files7–Cancel$/);
+    const bar = '[aria-label="Rows of a-running"]';
+    assert.equal(await page.evaluate<number>(`document.querySelector('${bar}').position`), 0.25);
+    assert.deepEqual(await accessibilityProblems(page), []);
+
+    assert.equal((await cancel('a-running', {})).status, 401);
+    assert.equal((await cancel('nothing')).status, 404);
+    assert.equal((await cancel(done)).status, 409);
+    assert.equal((await place.state('a-running')).state, 'running');
+    await page.getByRole('button', { name: 'Cancel a-running' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByRole('button', { name: 'Cancel the job' }).click();
+    assert.match((await dialog.getByRole('status').textContent()) ?? '', /^Job a-running is cancelled/);
+    await dialog.getByRole('button', { name: 'Close' }).click();
+    await table.getByText('cancelled', { exact: true }).waitFor();
+    assert.equal((await place.state('a-running')).state, 'cancelled');
+    assert.deepEqual(problems, []);
+    await page.context().close();
+  });
+
+  test('fit a small screen', async () => {
+    await job('a-running', 500);
+    const opened = await openPage(browser, { viewport: { width: 390, height: 844 }, bypassCSP: true });
+    await opened.page.goto(`${stack.url}/#records`);
+    await opened.page.getByRole('table').waitFor();
+    const width = await opened.page.evaluate<number>('document.documentElement.scrollWidth');
+    assert.ok(width <= 390, `${width}`);
+    assert.deepEqual(await accessibilityProblems(opened.page), []);
+    await opened.page.context().close();
+  });
+});
