@@ -110,7 +110,7 @@ class Client:
     def enqueue(self, uri: str, inputs: Mapping[str, Input], *, identity: Optional[str] = None,
                 notify: Optional[str] = None, task_token: Optional[str] = None, canary_key: Optional[str] = None,
                 expires_after: Optional[int] = None, delay_seconds: Optional[int] = None,
-                timeout: Optional[float] = None) -> Enqueued:
+                priority: Optional[str] = None, timeout: Optional[float] = None) -> Enqueued:
         """Returns when the queue has the record, whose result is then found under `uri`. Inputs are those of `predict`.
 
         A uri may be used again: the last one counts. `identity` (1 to 64 letters, digits, ".", "_", "-"; by default
@@ -119,10 +119,11 @@ class Client:
         token of the task of Step Functions that it ends, for a target with `stepFunctions`. While a canary takes a share of
         the records, `canary_key` decides whether it takes this one, as for `predict`; by default its uri does.
         `expires_after` (1 to 1,209,600 seconds from now): a record that still waits then is not run, and fails with
-        record_expired. `delay_seconds` (0 to 900): it does not run before.
+        record_expired. `delay_seconds` (0 to 900): it does not run before. `priority="high"`: it does not wait behind the
+        other records, for a job with `queue.highShare`.
         Raises queue_unavailable, too_large, bad_request; each with the uri.
         """
-        record = Record(uri, inputs, identity, notify, task_token, canary_key, expires_after, delay_seconds)
+        record = Record(uri, inputs, identity, notify, task_token, canary_key, expires_after, delay_seconds, priority)
         (outcome,) = self._enqueue_all([record], timeout)
         if isinstance(outcome, ServingError):
             raise outcome
@@ -354,9 +355,9 @@ class Client:
         try:
             if self._sqs is not None:
                 return self._sqs.send(messages, self._limit(timeout, str(self._sqs)))
-            ((enqueued, body, notify, token, key, expires, delay),) = messages
+            ((enqueued, body, notify, token, key, expires, delay, priority),) = messages
             headers = {**_JSON, "Idempotency-Key": enqueued.identity, **_key_header(key)}
-            query = {"notify": notify, "expiresAfter": expires, "delaySeconds": delay}
+            query = {"notify": notify, "expiresAfter": expires, "delaySeconds": delay, "priority": priority}
             given = "&".join(f"{name}={quote(str(value))}" for name, value in query.items() if value is not None)
             path = "/predictions" + (given and f"?{given}")
             if token is not None:
@@ -466,12 +467,12 @@ def named(record: Uri, identity: Optional[str]) -> Tuple[str, Optional[str]]:
 def _message_of(record: Any) -> Union[Message, ServingError]:
     if not isinstance(record, tuple) or not 2 <= len(record) <= len(Record._fields):
         return bad_request(f"a record: expected (uri, inputs) or (uri, inputs, identity), got {kind_of(record)}")
-    uri, inputs, identity, notify, token, key, expires, delay = Record(*record)
+    uri, inputs, identity, notify, token, key, expires, delay, priority = Record(*record)
     try:
         body = record_of(uri, inputs)
         enqueued = Enqueued(uri, _checked_identity(identity) or str(uuid.uuid4()))
         return Message(enqueued, body, _checked_target(notify), _checked_token(token, notify), _checked_key(key),
-                       *_checked_schedule(expires, delay))
+                       *_checked_schedule(expires, delay, priority))
     except ServingError as error:
         return error.with_uri(uri)
 
@@ -513,13 +514,15 @@ def _checked_key(key: Any) -> Optional[str]:
     return key
 
 
-def _checked_schedule(expires: Any, delay: Any) -> Tuple[Optional[int], Optional[int]]:
+def _checked_schedule(expires: Any, delay: Any, priority: Any) -> Tuple[Optional[int], Optional[int], Optional[str]]:
+    if priority not in (None, "high", "normal"):
+        raise bad_request(f'priority: expected "high" or "normal", got {priority!r:.40}')
     for name, value, least, most in (("expires_after", expires, 1, _EXPIRES_AFTER), ("delay_seconds", delay, 0, _DELAY)):
         if value is not None and not (type(value) is int and least <= value <= most):
             raise bad_request(f"{name}: expected whole seconds from {least} to {most}, got {value!r:.40}")
     if expires is not None and delay is not None and delay >= expires:
         raise bad_request(f"delay_seconds: with {delay} and expires_after {expires} the record would never run")
-    return expires, delay
+    return expires, delay, priority
 
 
 def _key_header(key: Optional[str]) -> Dict[str, str]:

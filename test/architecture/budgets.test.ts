@@ -12,7 +12,7 @@ interface Budget {
 }
 
 const BUDGETS: readonly Budget[] = [
-  { folders: ['functions', 'lib'], lines: 45_050 },
+  { folders: ['functions', 'lib'], lines: 45_090 },
   { folders: ['local'], lines: 11_730 },
   { folders: ['cli'], lines: 10_890 },
   { folders: ['infra'], lines: 7_700 },
