@@ -1,10 +1,11 @@
 /** Sends records to SQS, large ones by way of S3, and announces them in Redis. Loaded with the first record. */
 import { GetQueueUrlCommand, type SQSClient } from '@aws-sdk/client-sqs';
 import { asError, ServingError } from '../lib/contract/errors.ts';
+import { withoutPriorities } from '../lib/contract/schedule.ts';
 import { readTrace } from '../lib/contract/trace.ts';
 import { variables } from '../lib/contract/variables.ts';
 import { sendAnnounced, submit } from '../lib/pipeline/submit.ts';
-import { queueName } from '../lib/queue/names.ts';
+import { highQueueName, queueName } from '../lib/queue/names.ts';
 import { assertGroupId, openSqs, QueueSender } from '../lib/queue/sender.ts';
 import type { PayloadStore } from '../lib/s3/payloads.ts';
 import type { Message } from './http/input-queue.ts';
@@ -34,7 +35,7 @@ export class Queue {
   readonly #job: string;
   #states: Promise<Announcing> | undefined;
   #sqs: SQSClient | undefined;
-  #sender: Promise<QueueSender> | undefined;
+  readonly #senders = new Map<'high' | 'normal', Promise<QueueSender>>();
   #payloadStore: Promise<PayloadStore> | undefined;
 
   constructor(job: string, options: QueueOptions) {
@@ -54,9 +55,10 @@ export class Queue {
     const request = key === undefined || sendOverHttp ? undefined : { key };
     await sendAnnounced(states, [{ ...record, request }], async (one) => {
       if (sendOverHttp) return sendOverHttp();
-      const sender = await this.#open();
+      const sender = await this.#open(one.priority);
       signal.throwIfAborted();
-      return submit(sender, this.#payloads, { ...one, trace: readTrace(one) });
+      const sent = submit(sender, this.#payloads, { ...one, trace: readTrace(one) });
+      return one.priority === 'high' ? sent.catch(refusedPriority) : sent;
     });
   }
 
@@ -72,26 +74,31 @@ export class Queue {
     return () => (this.#payloadStore ??= openPayloads(bucket, this.#job, { endpoint, region }));
   }
 
-  #open(): Promise<QueueSender> {
-    this.#sender ??= this.#openSender().catch((error: unknown) => {
-      this.#sender = undefined;
+  #open(priority: 'high' | 'normal' = 'normal'): Promise<QueueSender> {
+    const opened = this.#senders.get(priority);
+    if (opened) return opened;
+    const opening = this.#openSender(priority === 'high').catch((error: unknown) => {
+      this.#senders.delete(priority);
       throw error;
     });
-    return this.#sender;
+    this.#senders.set(priority, opening);
+    return opening;
   }
 
-  async #openSender(): Promise<QueueSender> {
+  async #openSender(isHigh: boolean): Promise<QueueSender> {
     const { region, queueUrl } = this.#options;
     // The AWS SDK asks the host of a queue's url, even if the variables name another endpoint.
     const named = variables['AWS_ENDPOINT_URL_SQS'] || variables['AWS_ENDPOINT_URL'];
     const endpoint = this.#options.endpoint ?? (named || undefined);
     const sqs = (this.#sqs ??= openSqs({ endpoint, region, ...awsAgent() }));
-    if (queueUrl) return new QueueSender(sqs, { queueUrl });
-    const name = queueName(this.#job, this.#options.stage);
+    if (queueUrl) return new QueueSender(sqs, { queueUrl: isHigh ? highQueueName(queueUrl) : queueUrl });
+    const records = queueName(this.#job, this.#options.stage);
+    const name = isHigh ? highQueueName(records) : records;
     try {
       const { QueueUrl } = await sqs.send(new GetQueueUrlCommand({ QueueName: name }));
       return new QueueSender(sqs, { queueUrl: QueueUrl as string });
     } catch (error) {
+      if (isHigh && isAbsent(error)) throw withoutPriorities();
       throw new ServingError(
         'queue_unavailable',
         `no queue ${name} to be found: ${asError(error).message}${advice(asError(error), this.#options)}`,
@@ -101,9 +108,21 @@ export class Queue {
   }
 }
 
+const ABSENT = /does not exist|NonExistentQueue/i;
+
+function isAbsent(error: unknown): boolean {
+  const { name, message } = asError(error);
+  return ABSENT.test(`${name} ${message}`);
+}
+
+/** A record of a job that has one queue. The queue of its name is not there. */
+function refusedPriority(error: unknown): never {
+  throw isAbsent(error) ? withoutPriorities() : error;
+}
+
 /** Adds which variables or options are missing, because the AWS SDK's errors name neither. */
 function advice({ name, message }: Error, { stage }: QueueOptions): string {
-  if (stage === undefined && /does not exist|NonExistentQueue/i.test(`${name} ${message}`))
+  if (stage === undefined && ABSENT.test(`${name} ${message}`))
     return '. The queue of a deployment has the stage in its name: give InputQueue the stage, or the queueUrl';
   if (!/region is missing/i.test(message) && name !== 'CredentialsProviderError') return '';
   return (

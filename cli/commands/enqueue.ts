@@ -75,6 +75,10 @@ SDK takes them, or a request {"instances": [...], "uris": [...]}. Of a CSV file,
       about: 'a record that still waits then is not run, and fails with `record_expired`',
     },
     'delay-seconds': { value: 'seconds', about: 'how long no record runs, at most 900' },
+    priority: {
+      choices: ['high', 'normal'],
+      about: '`high`: they do not wait behind other records (needs `queue.highShare` in config.yaml)',
+    },
     job: JOB,
   },
   async run(
@@ -132,9 +136,10 @@ function notifiedOf(values: {
 function scheduleOf(values: {
   readonly 'expires-after'?: string | undefined;
   readonly 'delay-seconds'?: string | undefined;
+  readonly priority?: string | undefined;
 }): Schedule {
-  const { 'expires-after': expiresAfter, 'delay-seconds': delaySeconds } = values;
-  return assertSchedule(scheduleOfTexts({ expiresAfter, delaySeconds }));
+  const { 'expires-after': expiresAfter, 'delay-seconds': delaySeconds, priority } = values;
+  return assertSchedule(scheduleOfTexts({ expiresAfter, delaySeconds, priority }));
 }
 
 /** A task ends once. */

@@ -27,7 +27,7 @@ import {
 } from '../../lib/contract/names.ts';
 import { corsRules } from '../../lib/http/cors.ts';
 import { MOST_DELIVERIES } from '../../lib/pipeline/dead-letters.ts';
-import { assertStage, deadLetterQueueName, queueName, serviceName } from '../../lib/queue/names.ts';
+import { assertStage, queueName, serviceName } from '../../lib/queue/names.ts';
 import { deployedLanguage, deployedNotes, deployedSettings } from '../../lib/workers/deployment.ts';
 import type { Network } from '../account/deployed-stack.ts';
 import { bucketCors, bucketRules } from './bucket-rules.ts';
@@ -43,6 +43,7 @@ import {
   unknownParameters,
   usesVpc,
 } from './parameters.ts';
+import { queueSettings } from './record-queues.ts';
 import { filesOfRedis, type SettingsOfResources, settingsOfResources } from './resources.ts';
 import { trialSettings } from './trials.ts';
 import type { MonitoringRequest } from './watched.ts';
@@ -66,7 +67,7 @@ export interface Settings
   extends SettingsOfResources,
     WorkerCode,
     ReturnType<typeof settingsOfJob>,
-    ReturnType<typeof queueNames>,
+    ReturnType<typeof queueSettings>,
     ReturnType<typeof notifySettings>,
     ReturnType<typeof trialSettings>,
     ReturnType<typeof fileJobSettings>,
@@ -132,7 +133,7 @@ export function readSettings(
     redisAlarmBytes: Math.round(
       deployment.redisMaxGB * 2 ** 30 * (deployment.redis === 'public' ? 0.6 : 0.8),
     ),
-    ...queueNames(job, stage),
+    ...queueSettings(job, stage),
     ...notifySettings(job, queueName(jobName, stage)),
     ...trialSettings(job, [
       code.code.predict.name,
@@ -217,17 +218,13 @@ function settingsOfJob(job: JobConfig) {
   };
 }
 
-function queueNames({ jobName }: JobConfig, stage: string) {
-  const name = queueName(jobName, stage);
-  return { queueName: name, deadLetterQueueName: deadLetterQueueName(name) };
-}
-
 function filesOfJob(job: JobConfig) {
   const onOff = (isOn: boolean) => (isOn ? 'on' : 'off');
   return {
     notify: onOff(hasTargets(job)),
     capture: onOff(isCapturing(job.capture)),
     jobs: onOff(hasFileJobs(job)),
+    priority: onOff(job.queue.highShare > 0),
     bucketEvents: onOff(hasTargets(job) || hasFileJobs(job)),
   };
 }

@@ -3,6 +3,7 @@
  * two; loading the other would be half of a cold start.
  */
 import { badConfig } from '../contract/errors.ts';
+import type { Priority } from '../contract/schedule.ts';
 import type { ReadUpload, Upload } from '../http/uploads.ts';
 import { presignedUrl } from '../s3/presign.ts';
 import { observers } from './observers.ts';
@@ -18,7 +19,7 @@ export async function composePredictions(scope: Scope) {
   const accept = () => scope.get(there(queueing, 'CLUSTER_SERVING_QUEUE_URL').accept);
   const parts = () => there(redis, 'CLUSTER_SERVING_REDIS_URL');
   return {
-    queue: () => accept().queue(),
+    queue: (priority?: Priority) => accept().queue(priority),
     payloads: () => accept().payloads(),
     uploads: (...upload: Parameters<ReadUpload>) => accept().uploads(...upload),
     placeUpload: async (upload: Upload, caller: string) => {

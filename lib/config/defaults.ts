@@ -16,7 +16,7 @@ export const DEFAULTS = {
   notify: {},
   image: {},
   import: {},
-  queue: {"batchSize":10,"windowSeconds":0,"maximumConcurrency":10,"maxReceiveCount":5,"retentionSeconds":345600,"recordTtlSeconds":0},
+  queue: {"batchSize":10,"windowSeconds":0,"maximumConcurrency":10,"maxReceiveCount":5,"retentionSeconds":345600,"recordTtlSeconds":0,"highShare":0},
   jobs: {"maximumConcurrency":0,"buckets":[]},
   function: {"memoryMB":1769,"timeoutSeconds":30},
   http: {"tokenBucketEnabled":false,"tokensPerSecond":100,"tokenAcquireTimeoutMs":100,"corsOrigins":[],"allowedHosts":[]},

@@ -112,3 +112,14 @@ export function hasTargets({ notify }: Pick<JobConfig, 'notify'>): boolean {
 export function hasFileJobs({ jobs }: Pick<JobConfig, 'jobs'>): boolean {
   return jobs.maximumConcurrency > 0;
 }
+
+/**
+ * How many batch functions each of the two queues has at the same time, where there are two.
+ * @param total of both
+ * @param least of each; Lambda's event source takes no 1
+ */
+export function sharesOf({ highShare }: JobConfig['queue'], total: number, least: number) {
+  if (highShare === 0) return { normal: total, high: 0 };
+  const high = Math.min(Math.max(Math.round(highShare * total), least), total - least);
+  return { normal: total - high, high };
+}

@@ -5,6 +5,14 @@ import { numberOf } from './value.ts';
 /** 14 days, the maximum of SQS. */
 const MAX_RETENTION_SECONDS = 1_209_600;
 
+const part: Reader<number> = {
+  expected: '0, or a number between 0 and 1',
+  read: (value) => {
+    const read = numberOf(value);
+    return read !== undefined && read >= 0 && read < 1 ? read : undefined;
+  },
+};
+
 export const QUEUE = {
   batchSize: setting(
     or(whole(1, 10_000), 10),
@@ -27,6 +35,10 @@ export const QUEUE = {
   recordTtlSeconds: setting(
     or(whole(0, MAX_RETENTION_SECONDS), 0),
     'A record that is older when the batch function gets it is not run, and fails with `record_expired`. 0: none is.',
+  ),
+  highShare: setting(
+    or(part, 0),
+    'The part of `maximumConcurrency` that [`priority: high`](http.md#when-a-record-runs) has for itself, such as 0.7; the rest is that of the other records. 0: there is one queue, and no priority.',
   ),
 };
 

@@ -34,6 +34,11 @@ export function brokenRules(job: JobConfig, isSet: (path: string) => boolean): F
     `${queue.recordTtlSeconds} is over queue.retentionSeconds ${queue.retentionSeconds}, after which SQS deletes the record without an outcome`,
   );
   rule(
+    queue.highShare === 0 || queue.maximumConcurrency >= 4,
+    'queue.maximumConcurrency',
+    `${queue.maximumConcurrency} cannot be shared by queue.highShare ${queue.highShare}: two queues need 4, because Lambda gives no queue less than 2`,
+  );
+  rule(
     job.worker.class === undefined || !isInHub(job.modelPath),
     'modelPath',
     'of the hub only what an import needs is copied, so a worker downloads its own files, with snapshot_download of huggingface_hub',

@@ -10,7 +10,7 @@ import { logError } from '../contract/log.ts';
 import { assertModelAsked, locationOf } from '../contract/names.ts';
 import { assertTarget, type Targets } from '../contract/notice.ts';
 import { elementAt } from '../contract/present.ts';
-import { assertSchedule, scheduleOfTexts } from '../contract/schedule.ts';
+import { assertSchedule, type Priority, scheduleOfTexts } from '../contract/schedule.ts';
 import { readTrace } from '../contract/trace.ts';
 import {
   type Announcer,
@@ -37,7 +37,8 @@ import { type HttpResponse, json } from './response.ts';
 import { type ReadUpload, uploadedBody, uploadIn } from './uploads.ts';
 
 export interface AcceptDeps {
-  readonly queue: () => Sender;
+  /** The queue of this priority. */
+  readonly queue: (priority?: Priority) => Sender;
   /** The store for large records, loaded at the first one. */
   readonly payloads: () => Promise<LargeRecords>;
   /** Reads a body that was uploaded. */
@@ -46,7 +47,7 @@ export interface AcceptDeps {
   readonly announcer?: () => Announcer;
   readonly settings: {
     readonly notify: Targets;
-    readonly queue?: { readonly recordTtlSeconds: number };
+    readonly queue?: { readonly recordTtlSeconds: number; readonly highShare: number };
     readonly jobName?: string;
   };
 }
@@ -115,8 +116,7 @@ async function sendAll(
   records: readonly SentRecord[],
   { queue, payloads, announcer }: AcceptDeps,
 ): Promise<void> {
-  const sender = queue();
-  await sendAnnounced(announcer?.(), records, (record) => submit(sender, payloads, record));
+  await sendAnnounced(announcer?.(), records, (record) => submit(queue(record.priority), payloads, record));
 }
 
 const KEY = 'idempotency-key';
@@ -126,7 +126,7 @@ const KEY = 'idempotency-key';
  * @throws bad_request for a bad key of either kind, a target that the job does not have, and a time at which the record cannot run
  */
 function identified(
-  { notify, taskToken, expiresAfter, delaySeconds, ...submission }: Submission,
+  { notify, taskToken, expiresAfter, delaySeconds, priority, ...submission }: Submission,
   { headers, parameters }: HttpRequest,
   { settings }: AcceptDeps,
   request: NamedRequest | undefined,
@@ -143,6 +143,7 @@ function identified(
   const times = {
     expiresAfter: expiresAfter ?? texts.expiresAfter,
     delaySeconds: delaySeconds ?? texts.delaySeconds,
+    priority: priority ?? texts.priority,
   };
   const record = {
     ...submission,
@@ -150,7 +151,7 @@ function identified(
     canaryKey,
     model,
     ...assertTarget(given, settings.notify),
-    ...assertSchedule(times, settings.queue?.recordTtlSeconds),
+    ...assertSchedule(times, settings.queue),
   };
   if (key === undefined) return { ...record, identity: randomUUID() };
   const identity = assertIdentity(place === undefined ? key : `${key}-${place}`);

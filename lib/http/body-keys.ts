@@ -12,13 +12,13 @@ import type { HttpRequest } from './request.ts';
 const INSTANCES = 'instances';
 /** Keys that a body to `POST /predict` may have. */
 export const PREDICT_KEYS: readonly string[] = [INSTANCES, BY_POSITION];
-const SAID = ['notify', 'taskToken', 'expiresAfter', 'delaySeconds'];
+const SAID = ['notify', 'taskToken', 'expiresAfter', 'delaySeconds', 'priority'];
 /** Keys that a body to `POST /predictions` may have. */
 export const SUBMIT_KEYS: readonly string[] = [...PREDICT_KEYS, 'uri', 'uris', ...SAID];
 /** Keys of a record as clients of the queue write it. */
 export const RECORD_KEYS: readonly string[] = ['data', 'uri', 'serde', ...SAID];
 /** Those that the query may have, because an image, a form or a table has no other place for them. */
-const IN_QUERY: readonly string[] = ['notify', 'expiresAfter', 'delaySeconds', 'model'];
+const IN_QUERY: readonly string[] = ['notify', 'expiresAfter', 'delaySeconds', 'priority', 'model'];
 
 /**
  * Keys that TensorFlow Serving, the Open Inference Protocol Vertex AI and MLflow define; the last three are those of a golden
@@ -38,7 +38,6 @@ const ASK = 'ask for the result, with GET /predictions/{uri} and the header "Pre
 const WAITS = 'POST /predictions answers at once, POST /predict when the model has run';
 const ADDRESS =
   'the address of a request says which model answers, ?model=name or the job of the path, with the version that serves';
-const ORDER = 'records run as the queue delivers them';
 const SETTING = 'it is a setting of the job, in config.yaml';
 
 /** Our equivalents, by the key's meaning without case and separators. */
@@ -51,8 +50,7 @@ const INSTEAD: readonly (readonly [means: RegExp, instead: string])[] = [
     /webhook|callback|notif/,
     `no address of a request is called back: POST /predictions takes "notify", the name of a target in config.yaml; or ${ASK}`,
   ],
-  [/priority/, ORDER],
-  [/^delay/, 'POST /predictions takes delaySeconds, POST /predict answers at once'],
+  [/^delay|priority/, 'POST /predictions takes delaySeconds and priority, POST /predict answers at once'],
   [
     /ttl|^expir|retention/,
     'how long a result stays is a setting of the job, resultTtlSeconds in config.yaml; expiresAfter of POST /predictions says how long a record may wait',

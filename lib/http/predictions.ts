@@ -87,8 +87,8 @@ function submissionsOf(text: string, parsed: unknown, nameRecord: NameRecord): S
 }
 
 function saidIn(parsed: unknown): Unchecked<Said> {
-  const { notify, taskToken, expiresAfter, delaySeconds }: Unchecked<Said> = Object(parsed);
-  return { notify, taskToken, expiresAfter, delaySeconds };
+  const { notify, taskToken, expiresAfter, delaySeconds, priority }: Unchecked<Said> = Object(parsed);
+  return { notify, taskToken, expiresAfter, delaySeconds, priority };
 }
 
 /** Before a thousand instances become as many messages. Anything else that is wrong is said later. */

@@ -1,6 +1,6 @@
 /**
  * Bodies over the gateway's limit: a client uploads one to where POST /uploads says, and sends `{"payload": id}` in its place. The id is the
- * digest of the body, so whoever names it has the body, and an upload of other bytes has no name.
+ * digest of the body, so a client that names it has the body, and an upload of other bytes has no name.
  */
 import { isObject } from '../codecs/instances.ts';
 import { badRequest, ServingError } from '../contract/errors.ts';

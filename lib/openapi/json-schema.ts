@@ -25,10 +25,12 @@ export const CANARY_KEY: Json = { ...TEXT, pattern: '^[!-~]{1,128}$' };
 export const TARGET: Json = { ...TEXT, pattern: '^[A-Za-z][A-Za-z0-9_-]{0,39}$' };
 export const EXPIRES_AFTER: Json = { type: 'integer', minimum: 1, maximum: MOST_EXPIRES_AFTER };
 export const DELAY_SECONDS: Json = { type: 'integer', minimum: 0, maximum: MOST_DELAY_SECONDS };
+export const PRIORITY: Json = { ...TEXT, enum: ['high', 'normal'] };
 /** Keys of a record. */
 export const SAID: Readonly<Record<string, Json>> = {
   notify: TARGET,
   taskToken: { ...TEXT, pattern: `^[!-~]{1,${TASK_TOKEN_LENGTH}}$` },
   expiresAfter: EXPIRES_AFTER,
   delaySeconds: DELAY_SECONDS,
+  priority: PRIORITY,
 };

@@ -57,6 +57,11 @@ export function notifyQueueName(queue: string): string {
   return `${queue}-notify`;
 }
 
+/** The name of the queue of records with `priority: high`, beside the queue of this name; also of its URL. */
+export function highQueueName(queue: string): string {
+  return `${queue}-high`;
+}
+
 /** The name of the queue of jobs over files, beside the queue of this name. */
 export function fileJobQueueName(queue: string): string {
   return `${queue}-jobs`;
@@ -65,5 +70,5 @@ export function fileJobQueueName(queue: string): string {
 /** True for the names of the queues that a job has beside each other. @param queue the name of the queue of records */
 export function isQueueOfJob(name: string, queue: string): boolean {
   const queues = [queue, notifyQueueName(queue), fileJobQueueName(queue)];
-  return [...queues, ...queues.map(deadLetterQueueName)].includes(name);
+  return [highQueueName(queue), ...queues, ...queues.map(deadLetterQueueName)].includes(name);
 }

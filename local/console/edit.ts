@@ -57,7 +57,7 @@ export async function replayEdited(
   });
   const { uri, message } = submission;
   assertNotified(submission);
-  const { delaySeconds, expiresAfter = letter.expiresAfter } = submission;
+  const { delaySeconds, priority, expiresAfter = letter.expiresAfter } = submission;
   const digest = createHash('sha256').update(`${id}\n${letter.identity}\n${message}`).digest('hex');
   const record = {
     uri,
@@ -65,7 +65,7 @@ export async function replayEdited(
     identity: `edit-${digest.slice(0, 32)}`,
     groupId: letter.groupId,
     canaryKey: letter.canaryKey,
-    ...assertSchedule({ delaySeconds, expiresAfter }),
+    ...assertSchedule({ delaySeconds, expiresAfter, priority }, place.job.queue),
     model: letter.model,
     ...readNotified({
       notify: submission.notify ?? letter.notify,

@@ -124,7 +124,9 @@ export function localConsole(options: LocalConsoleOptions): ConsoleSource {
 /** As POST /predictions does. @throws queue_unavailable, results_unavailable */
 function enqueue(scope: Scope, record: SentRecord): Promise<void> {
   const { queue, payloads } = accept(scope);
-  return sendAnnounced(scope.get(recordStates), [record], (one) => submit(queue(), payloads, one));
+  return sendAnnounced(scope.get(recordStates), [record], (one) =>
+    submit(queue(one.priority), payloads, one),
+  );
 }
 
 async function modelFacts({ scope, model, served, hasToken }: LocalConsoleOptions): Promise<ModelFacts> {

@@ -19,8 +19,15 @@ import { asError, badConfig } from '../../lib/contract/errors.ts';
 import { variables } from '../../lib/contract/variables.ts';
 import { secretKeys } from '../../lib/notify/webhook.ts';
 import { MOST_DELIVERIES } from '../../lib/pipeline/dead-letters.ts';
-import { fileJobQueueName, isQueueOfJob, notifyQueueName, queueName } from '../../lib/queue/names.ts';
-import type { LocalAws, LocalQueue } from '../aws/aws.ts';
+import {
+  deadLetterQueueName,
+  fileJobQueueName,
+  highQueueName,
+  isQueueOfJob,
+  notifyQueueName,
+  queueName,
+} from '../../lib/queue/names.ts';
+import type { LocalAws, LocalQueue, QueueFigures } from '../aws/aws.ts';
 import type { JobServices, ServedJob } from './runs.ts';
 
 interface JobQueues {
@@ -82,6 +89,12 @@ export async function createQueues(aws: LocalAws, job: JobConfig): Promise<JobQu
     maxReceiveCount: Math.max(MOST_DELIVERIES, Math.ceil(LEAST_DELIVERED_SECONDS / hiddenSeconds(job))),
   };
   const queue = await aws.createQueue({ ...delivered, name: queueName(job.jobName) });
+  if (job.queue.highShare > 0)
+    await aws.createQueue({
+      ...delivered,
+      name: highQueueName(queueName(job.jobName)),
+      deadLetterName: deadLetterQueueName(queueName(job.jobName)),
+    });
   const fileJobs = await aws.createQueue({ ...delivered, name: fileJobQueueName(queueName(job.jobName)) });
   const deadLetterUrl = queue.deadLetter?.url;
   if (deadLetterUrl === undefined) throw new Error('a queue with maxReceiveCount has a dead-letter queue');
@@ -126,4 +139,18 @@ function problemHere(address: AwsAddress, own: string): string | undefined {
     return `there is no ${ABSENT[address.service]} on one machine; ${INSTEAD}, and deploy it with this target`;
   if (isFifo(address)) return `the SQS of one machine has no FIFO queues; ${INSTEAD} that is none`;
   return isQueueOfJob(address.name, own) ? `${address.name} is a queue of the job itself` : undefined;
+}
+
+/** How full the queues of records are: both, where a part of them has a priority. */
+export function recordFigures(aws: LocalAws, queueUrl: string, { queue }: JobConfig): QueueFigures {
+  const normal = aws.queueFigures(queueUrl);
+  if (queue.highShare === 0) return normal;
+  const high = aws.queueFigures(highQueueName(queueUrl));
+  const oldest = [normal.oldestMs, high.oldestMs].filter((ms) => ms !== undefined);
+  return {
+    waiting: normal.waiting + high.waiting,
+    running: normal.running + high.running,
+    delayed: normal.delayed + high.delayed,
+    oldestMs: oldest.length === 0 ? undefined : Math.min(...oldest),
+  };
 }

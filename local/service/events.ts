@@ -6,12 +6,13 @@ import { composeDeadLetter } from '../../lib/compose/dead-letter.ts';
 import { observeHandler } from '../../lib/compose/observe-handler.ts';
 import { s3Client } from '../../lib/compose/s3.ts';
 import type { Scope } from '../../lib/compose/scope.ts';
-import { hasTargets, type JobConfig, NOTIFIER_SECONDS } from '../../lib/config/job.ts';
+import { hasTargets, type JobConfig, NOTIFIER_SECONDS, sharesOf } from '../../lib/config/job.ts';
 import { awsAddressOf } from '../../lib/contract/aws-address.ts';
 import { fileJobsPrefix } from '../../lib/contract/names.ts';
 import { present } from '../../lib/contract/present.ts';
 import type { Model } from '../../lib/contract/values.ts';
 import { type EventDeps, serveEvent } from '../../lib/pipeline/event.ts';
+import { highQueueName } from '../../lib/queue/names.ts';
 import { QueueSender } from '../../lib/queue/sender.ts';
 import { OutboxReader } from '../../lib/s3/outbox-reader.ts';
 import { listPages } from '../../lib/s3/pages.ts';
@@ -34,17 +35,25 @@ export async function openEventSources(
   const deps = await composeBatch(scope, runs.model);
   const { model, timed, ...timing } = runs.queued(deps.model);
   const further = deps.further && timed ? timedModels(deps.further, timed) : deps.further;
-  const batches = await startPoller({
+  const { normal, high } = sharesOf(job.queue, runs.events, 1);
+  const batch = {
     ...common,
-    queueUrl,
     functionName: 'batch',
     handler: observeHandler(scope, 'sqs', serveEvent({ ...deps, further, model })),
     ...timing,
     batchSize: job.queue.batchSize,
     windowSeconds: job.queue.windowSeconds,
-    maximumConcurrency: runs.events,
-  });
-  onClose(() => batches.close());
+  };
+  const records = await startPoller({ ...batch, queueUrl, maximumConcurrency: normal });
+  onClose(() => records.close());
+  if (high > 0) {
+    const urgent = await startPoller({
+      ...batch,
+      queueUrl: highQueueName(queueUrl),
+      maximumConcurrency: high,
+    });
+    onClose(() => urgent.close());
+  }
   const deadLetters = await startPoller({
     ...common,
     queueUrl: deadLetterUrl,

@@ -24,7 +24,7 @@ import { securityOf } from '../machine/access.ts';
 import type { ServiceParts } from '../worker/open.ts';
 import type { ServiceStatistics } from '../worker/statistics.ts';
 import { batchFileRoutes } from './batch-files.ts';
-import { LOCAL_BUCKET } from './environment.ts';
+import { LOCAL_BUCKET, recordFigures } from './environment.ts';
 import { jobRoutes } from './job-routes.ts';
 import { largeResultsRoute, localLocation } from './large-results.ts';
 import type { JobServices, Runs } from './runs.ts';
@@ -50,7 +50,7 @@ export async function gatewayOptions(
   const { port, log, access } = services;
   const { job, queueUrl } = scope.environment;
   const { inputAlreadyBatched } = job;
-  const live = { load: runs.load, queue: () => services.aws.queueFigures(queueUrl) };
+  const live = { load: runs.load, queue: () => recordFigures(services.aws, queueUrl, job) };
   const deps = await composePredict(scope, runs.model);
   const { version } = runs;
   const reading = { ...(await composePredictions(scope)), ...AT_THIS_API };

@@ -22,7 +22,7 @@ import { makeToken, newToken } from '../machine/token.ts';
 import { openServiceParts, type ServicePartOptions } from '../worker/open.ts';
 import { ServiceStatistics } from '../worker/statistics.ts';
 import { localDeclarations } from './declarations.ts';
-import { createQueues, environmentOf, LOCAL_BUCKET } from './environment.ts';
+import { createQueues, environmentOf, LOCAL_BUCKET, recordFigures } from './environment.ts';
 import { openEventSources } from './events.ts';
 import { gatewayOptions } from './http.ts';
 import { sweepLargeResults } from './large-results.ts';
@@ -83,7 +83,7 @@ export async function openJob(
   const { runs, ...facts } = await (job.worker.class === undefined
     ? serveModel(served, services, scope, onClose, inProcesses)
     : serveWorker(served, services, scope, onClose));
-  statistics.follow({ ...runs.load, depth: () => depthOf(aws.queueFigures(queue.url)) });
+  statistics.follow({ ...runs.load, depth: () => depthOf(recordFigures(aws, queue.url, job)) });
 
   // Routes that a single machine adds to the API.
   const controlToken = terminate && (access.token ?? newToken());

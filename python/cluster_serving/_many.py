@@ -33,6 +33,7 @@ class Record(NamedTuple):
     canary_key: Optional[str] = None
     expires_after: Optional[int] = None
     delay_seconds: Optional[int] = None
+    priority: Optional[str] = None
     model: Optional[str] = None
 
 

@@ -5,13 +5,13 @@ import os
 import re
 import ssl
 import urllib.parse
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from wkr_serving.client.deadline import Deadline
 from wkr_serving.client.transport import Answer, object_of
 
 from ._aws import AwsApi
-from ._errors import ServingError, bad_config
+from ._errors import ServingError, bad_config, bad_request
 from ._inputs import dump
 from ._results import Enqueued
 from ._sigv4 import Credentials
@@ -38,6 +38,7 @@ class Message(NamedTuple):
     canary_key: Optional[str] = None
     expires_after: Optional[int] = None
     delay_seconds: Optional[int] = None
+    priority: Optional[str] = None
     model: Optional[str] = None
 
 
@@ -66,23 +67,33 @@ class Sqs:
     def send(self, messages: Sequence[Message], deadline: Deadline) -> List[Optional[ServingError]]:
         """Returns, for each message, None when SQS has it, or its error: queue_unavailable, too_large, timeout."""
         errors: Dict[str, ServingError] = {}
-        for entries in _calls(messages, errors):
+        for queue, entries in self._calls(messages, errors):
             left = entries
             try:
                 for pause in (*_PAUSES, None):
-                    left = self._tried(left, errors, pause is None, deadline)
+                    left = self._tried(queue, left, errors, pause is None, deadline)
                     if not left:
                         break
                     deadline.pause(pause or 0.0)
             except (ServingError, TimeoutError) as error:
                 known = error if isinstance(error, ServingError) else ServingError("timeout", f"{self._url}: {error}")
+                if queue != self._url and "NonExistentQueue" in known.message:
+                    known = bad_request('priority: the job has no queue for "high"; set queue.highShare in its '
+                                        "config.yaml, such as 0.7")
                 errors.update((entry["Id"], known) for entry in left)
         return [errors.get(str(i)) for i in range(len(messages))]
 
-    def _tried(self, entries: List[Dict[str, Any]], errors: Dict[str, ServingError], is_last: bool,
+    def _calls(self, messages: Sequence[Message],
+               errors: Dict[str, ServingError]) -> Iterator[Tuple[str, List[Dict[str, Any]]]]:
+        for is_high, queue in ((False, self._url), (True, f"{self._url}-high")):
+            places = [i for i, each in enumerate(messages) if (each.priority == "high") == is_high]
+            for entries in _calls([(i, messages[i]) for i in places], errors):
+                yield queue, entries
+
+    def _tried(self, queue: str, entries: List[Dict[str, Any]], errors: Dict[str, ServingError], is_last: bool,
                deadline: Deadline) -> List[Dict[str, Any]]:
         """Returns what to send again, and notes the errors of what is not."""
-        body = dump({"QueueUrl": self._url, "Entries": entries})
+        body = dump({"QueueUrl": queue, "Entries": entries})
         answer = self._api.json("POST", "/", deadline, body, _HEADERS)
         taken, failed = _by_id(answer, "Successful"), _by_id(answer, "Failed")
         again = []
@@ -95,7 +106,7 @@ class Sqs:
                 again.append(entry)
                 continue
             text = f"{failure.get('Code', 'no word')} {failure.get('Message', '')}"
-            errors[entry["Id"]] = ServingError("queue_unavailable", f"SQS did not take the record ({self._url}): {text:.500}")
+            errors[entry["Id"]] = ServingError("queue_unavailable", f"SQS did not take the record ({queue}): {text:.500}")
         return again
 
 
@@ -105,11 +116,15 @@ class _Api(AwsApi):
         return self._refusal(answer, str(body.get("__type", "")).rpartition("#")[2], str(body.get("message", "")))
 
 
-def _calls(messages: Sequence[Message], errors: Dict[str, ServingError]) -> Iterator[List[Dict[str, Any]]]:
-    """The entries of each call: up to ten of together up to 1 MiB. Notes the errors of messages that fit into none."""
+def _calls(messages: Sequence[Tuple[int, Message]],
+           errors: Dict[str, ServingError]) -> Iterator[List[Dict[str, Any]]]:
+    """The entries of each call: up to ten of together up to 1 MiB. Notes the errors of messages that fit into none.
+
+    A message has its place among all of them.
+    """
     entries: List[Dict[str, Any]] = []
     total = 0
-    for i, ((_, identity), body, notify, token, key, expires, delay, model) in enumerate(messages):
+    for i, ((_, identity), body, notify, token, key, expires, delay, _, model) in messages:
         optional = {"notify": notify, "taskToken": token, "canary-key": key, "model": model,
                     "expiresAfter": None if expires is None else str(expires)}
         named = {"identity": identity, **{name: text for name, text in optional.items() if text is not None}}

@@ -64,11 +64,13 @@ class AsyncClient:
     async def enqueue(self, uri: str, inputs: Mapping[str, Input], *, identity: Optional[str] = None,
                       notify: Optional[str] = None, task_token: Optional[str] = None, canary_key: Optional[str] = None,
                       expires_after: Optional[int] = None, delay_seconds: Optional[int] = None,
-                      model: Optional[str] = None, timeout: Optional[float] = None) -> Enqueued:
+                      priority: Optional[str] = None, model: Optional[str] = None,
+                      timeout: Optional[float] = None) -> Enqueued:
         """As `Client.enqueue`."""
         return await self._run(timeout, lambda: self._client.enqueue(
             uri, inputs, identity=identity, notify=notify, task_token=task_token, canary_key=canary_key,
-            expires_after=expires_after, delay_seconds=delay_seconds, model=model, timeout=timeout))
+            expires_after=expires_after, delay_seconds=delay_seconds, priority=priority, model=model,
+            timeout=timeout))
 
     async def enqueue_many(self, records: _Records, *, timeout: Optional[float] = None) -> List[Enqueued]:
         """As `Client.enqueue_many`; the iterable may be asynchronous."""

@@ -114,7 +114,8 @@ class Client:
     def enqueue(self, uri: str, inputs: Mapping[str, Input], *, identity: Optional[str] = None,
                 notify: Optional[str] = None, task_token: Optional[str] = None, canary_key: Optional[str] = None,
                 expires_after: Optional[int] = None, delay_seconds: Optional[int] = None,
-                model: Optional[str] = None, timeout: Optional[float] = None) -> Enqueued:
+                priority: Optional[str] = None, model: Optional[str] = None,
+                timeout: Optional[float] = None) -> Enqueued:
         """Returns when the queue has the record, whose result is then found under `uri`. Inputs are those of `predict`.
 
         A uri may be used again: the last one counts. `identity` (1 to 64 letters, digits, ".", "_", "-"; by default
@@ -123,11 +124,12 @@ class Client:
         token of the task of Step Functions that it ends, for a target with `stepFunctions`. While a canary takes a share of
         the records, `canary_key` decides whether it takes this one, as for `predict`; by default its uri does.
         `expires_after` (1 to 1,209,600 seconds from now): a record that still waits then is not run, and fails with
-        record_expired. `delay_seconds` (0 to 900): it does not run before. `model` names a further model of the job, which
-        runs it.
+        record_expired. `delay_seconds` (0 to 900): it does not run before. `priority="high"`: it does not wait behind the
+        other records, for a job with `queue.highShare`. `model` names a further model of the job, which runs it.
         Raises queue_unavailable, too_large, bad_request; each with the uri.
         """
-        record = Record(uri, inputs, identity, notify, task_token, canary_key, expires_after, delay_seconds, model)
+        record = Record(uri, inputs, identity, notify, task_token, canary_key, expires_after, delay_seconds, priority,
+                        model)
         (outcome,) = self._enqueue_all([record], timeout)
         if isinstance(outcome, ServingError):
             raise outcome
@@ -365,9 +367,10 @@ class Client:
         try:
             if self._sqs is not None:
                 return self._sqs.send(messages, self._limit(timeout, str(self._sqs)))
-            ((enqueued, body, notify, token, key, expires, delay, model),) = messages
+            ((enqueued, body, notify, token, key, expires, delay, priority, model),) = messages
             headers = {**_JSON, "Idempotency-Key": enqueued.identity, **_key_header(key)}
-            path = "/predictions" + _query({"notify": notify, "expiresAfter": expires, "delaySeconds": delay, "model": model})
+            path = "/predictions" + _query({"notify": notify, "expiresAfter": expires, "delaySeconds": delay,
+                                            "priority": priority, "model": model})
             if token is not None:
                 # In the body, because addresses are logged on the way.
                 body = b'{"taskToken":%s,%s' % (dump(token), body[1:])
@@ -475,12 +478,12 @@ def named(record: Uri, identity: Optional[str]) -> Tuple[str, Optional[str]]:
 def _message_of(record: Any) -> Union[Message, ServingError]:
     if not isinstance(record, tuple) or not 2 <= len(record) <= len(Record._fields):
         return bad_request(f"a record: expected (uri, inputs) or (uri, inputs, identity), got {kind_of(record)}")
-    uri, inputs, identity, notify, token, key, expires, delay, model = Record(*record)
+    uri, inputs, identity, notify, token, key, expires, delay, priority, model = Record(*record)
     try:
         body = record_of(uri, inputs)
         enqueued = Enqueued(uri, _checked_identity(identity) or str(uuid.uuid4()))
         return Message(enqueued, body, _checked_target(notify), _checked_token(token, notify), _checked_key(key),
-                       *_checked_schedule(expires, delay), _checked_model(model))
+                       *_checked_schedule(expires, delay, priority), _checked_model(model))
     except ServingError as error:
         return error.with_uri(uri)
 
@@ -522,13 +525,15 @@ def _checked_key(key: Any) -> Optional[str]:
     return key
 
 
-def _checked_schedule(expires: Any, delay: Any) -> Tuple[Optional[int], Optional[int]]:
+def _checked_schedule(expires: Any, delay: Any, priority: Any) -> Tuple[Optional[int], Optional[int], Optional[str]]:
+    if priority not in (None, "high", "normal"):
+        raise bad_request(f'priority: expected "high" or "normal", got {priority!r:.40}')
     for name, value, least, most in (("expires_after", expires, 1, _EXPIRES_AFTER), ("delay_seconds", delay, 0, _DELAY)):
         if value is not None and not (type(value) is int and least <= value <= most):
             raise bad_request(f"{name}: expected whole seconds from {least} to {most}, got {value!r:.40}")
     if expires is not None and delay is not None and delay >= expires:
         raise bad_request(f"delay_seconds: with {delay} and expires_after {expires} the record would never run")
-    return expires, delay
+    return expires, delay, priority
 
 
 def _checked_model(model: Any) -> Optional[str]:

@@ -23,7 +23,7 @@ import { type UploadApi, withinGateway } from './upload.ts';
 
 export interface PredictOptions extends CallOptions, Traced, Keyed {}
 
-export interface EnqueueOptions extends CallOptions, Traced, Keyed {
+export interface EnqueueOptions extends CallOptions, Traced, Keyed, Schedule {
   /**
    * Names this enqueue, in 1 to 64 letters, digits, ".", "_" or "-". Default a random UUID. To be given when the same
    * enqueue is tried again after an error, because the queue may have the record although its answer was lost. Where the
@@ -39,13 +39,6 @@ export interface EnqueueOptions extends CallOptions, Traced, Keyed {
   readonly notify?: string | undefined;
   /** The token of the task of Step Functions that the record ends, where the target has `stepFunctions`. */
   readonly taskToken?: string | undefined;
-  /**
-   * Seconds from the enqueue, 1 to 1,209,600, after which the record is not run any more: it then fails with `record_expired`.
-   * Default: the job's `queue.recordTtlSeconds`, if it has one; the smaller of the two counts.
-   */
-  readonly expiresAfter?: number | undefined;
-  /** Seconds from the enqueue, 0 to 900, before which the record is not run. Default 0. */
-  readonly delaySeconds?: number | undefined;
   /** Default 60,000. */
   readonly timeoutMs?: number | undefined;
 }
@@ -124,11 +117,11 @@ export abstract class RecordWriter {
 
   /** Sends a message whose parts were checked. */
   protected async send(
-    { message, identity, notify, taskToken, expiresAfter, delaySeconds, model, ...said }: Message,
+    { message, identity, notify, taskToken, expiresAfter, delaySeconds, priority, model, ...said }: Message,
     signal: AbortSignal,
   ): Promise<void> {
     const headers = { 'idempotency-key': identity, ...headersOf(said) };
-    const query = queryOf({ notify, expiresAfter, delaySeconds, model });
+    const query = queryOf({ notify, expiresAfter, delaySeconds, priority, model });
     // In the body, because addresses are logged on the way.
     const body =
       taskToken === undefined ? message : `{"taskToken":${JSON.stringify(taskToken)},${message.slice(1)}`;

@@ -72,7 +72,8 @@ async function ofOtherStacks(): Promise<string[]> {
     `Notifier${kind}Alarm`,
     `Trials${kind}Alarm`,
   ]);
-  return [...ofServerless, ...(await names('notify/on')), ...(await names('trials/on')), ...ofFunctions];
+  const parts = await Promise.all(['notify/on', 'trials/on', 'priority/on'].map(names));
+  return [...ofServerless, ...parts.flat(), ...ofFunctions];
 }
 
 export function monitoringTests(template: () => Template, service: string): void {

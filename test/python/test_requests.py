@@ -178,6 +178,7 @@ class Retries(unittest.TestCase):
             for wrong, text in (({"expires_after": 0}, "expires_after: expected whole seconds from 1 to 1209600, got 0"),
                                 ({"expires_after": "60"}, "expires_after: expected whole seconds"),
                                 ({"expires_after": True}, "expires_after: expected whole seconds"),
+                                ({"priority": "urgent"}, "priority: expected \"high\" or \"normal\", got 'urgent'"),
                                 ({"delay_seconds": 901}, "delay_seconds: expected whole seconds from 0 to 900, got 901"),
                                 ({"delay_seconds": 1.5}, "delay_seconds: expected whole seconds"),
                                 ({"expires_after": 60, "delay_seconds": 60}, "delay_seconds: with 60 and expires_after 60")):
@@ -186,11 +187,11 @@ class Retries(unittest.TestCase):
                     self.assertEqual((error.code, error.uri), ("bad_request", "u"))
                     self.assertIn(text, error.message)
             self.assertEqual(seen, [])
-            client.enqueue("u", {"x": 1}, expires_after=60)
+            client.enqueue("u", {"x": 1}, expires_after=60, priority="high")
             client.enqueue_many([Record("u", {"x": 1}, notify="shop", expires_after=60, delay_seconds=5)])
             asyncio.run(in_asyncio(url))
             self.assertEqual([each.path for each in seen],
-                             ["/predictions?expiresAfter=60", "/predictions?notify=shop&expiresAfter=60&delaySeconds=5",
+                             ["/predictions?expiresAfter=60&priority=high", "/predictions?notify=shop&expiresAfter=60&delaySeconds=5",
                               "/predictions?expiresAfter=1209600&delaySeconds=0"])
 
     def test_a_further_model_is_in_the_query_and_a_name_that_can_name_none_is_not_found(self):
@@ -587,6 +588,15 @@ class Sqs(unittest.TestCase):
             (entry,) = json.loads(seen[0].body)["Entries"]
             self.assertEqual(entry["MessageAttributes"]["model"], {"DataType": "String", "StringValue": "fraud"})
             self.assertEqual(entry["MessageGroupId"], "fraud")
+            seen.clear()
+            mixed = [Record(f"u{i}", {"x": i}, priority=("high", "normal", None)[i % 3]) for i in range(9)]
+            enqueued = Client(sqs=url + self.QUEUE, **self.keys).enqueue_many(mixed)
+            self.assertEqual([each.uri for each in enqueued], [f"u{i}" for i in range(9)])
+            bodies = [json.loads(each.body) for each in seen]
+            self.assertEqual([(each["QueueUrl"], [json.loads(entry["MessageBody"])["uri"] for entry in each["Entries"]])
+                              for each in bodies],
+                             [(url + self.QUEUE, ["u1", "u2", "u4", "u5", "u7", "u8"]),
+                              (f"{url}{self.QUEUE}-high", ["u0", "u3", "u6"])])
             seen.clear()
             large = {"x": np.zeros(100_000, np.float32)}
             Client(sqs=url + self.QUEUE, **self.keys).enqueue_many([("a", large), ("b", large), ("c", {"x": 1})])

@@ -2,7 +2,7 @@
 import { LIMITS } from '../../contract/limits.ts';
 import type { Declaration } from '../../openapi/declaration.ts';
 import { ref } from '../../openapi/inputs.ts';
-import { DELAY_SECONDS, EXPIRES_AFTER, TARGET } from '../../openapi/json-schema.ts';
+import { DELAY_SECONDS, EXPIRES_AFTER, PRIORITY, TARGET } from '../../openapi/json-schema.ts';
 import { keyParameter, parameter } from '../../openapi/operation.ts';
 import { ENQUEUED, FILES } from '../../openapi/records.ts';
 import { IDENTITY } from '../../openapi/schemas.ts';
@@ -40,6 +40,7 @@ export const declaration: Declaration = {
           'Seconds after which a record that still waits is not run, and fails with `record_expired`.',
         ),
         parameter('delaySeconds', 'query', DELAY_SECONDS, 'Seconds before which no record runs.'),
+        parameter('priority', 'query', PRIORITY, '`high` needs `queue.highShare` in config.yaml.'),
       ],
       body: {
         'application/json': {

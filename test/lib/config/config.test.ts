@@ -77,6 +77,7 @@ const CHOSEN = {
     maxReceiveCount: 2,
     retentionSeconds: 7_200,
     recordTtlSeconds: 600,
+    highShare: 0.25,
   },
   function: { memoryMB: 4096, timeoutSeconds: 20 },
   http: {

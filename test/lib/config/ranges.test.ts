@@ -47,7 +47,7 @@ test('the defaults are those of the documents', () => {
   const { batchSize, resultTtlSeconds, modelRefreshSeconds, queue } = DEFAULT_JOB;
   assert.deepEqual([batchSize, resultTtlSeconds, modelRefreshSeconds], [32, 86_400, 30]);
   const expected = { batchSize: 10, windowSeconds: 0, maximumConcurrency: 10, maxReceiveCount: 5 };
-  assert.deepEqual(queue, { ...expected, retentionSeconds: 4 * 86_400, recordTtlSeconds: 0 });
+  assert.deepEqual(queue, { ...expected, retentionSeconds: 4 * 86_400, recordTtlSeconds: 0, highShare: 0 });
 });
 
 test('a message is hidden for six times what its function may take, and its window', () => {

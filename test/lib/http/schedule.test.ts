@@ -51,7 +51,7 @@ test('expiresAfter and delaySeconds are keys of a body, of a record, of a line a
 });
 
 test('a time that no record can have is one clear 400, and nothing is sent', async () => {
-  const settings = { notify: {}, queue: { recordTtlSeconds: 30 } };
+  const settings = { notify: {}, queue: { recordTtlSeconds: 30, highShare: 0 } };
   for (const [more, query, message] of [
     [{ expiresAfter: '60' }, {}, 'expiresAfter: expected whole seconds from 1 to 1209600, got "60"'],
     [{ expiresAfter: 1e20 }, {}, /^expiresAfter: expected whole seconds/],
@@ -62,6 +62,9 @@ test('a time that no record can have is one clear 400, and nothing is sent', asy
       {},
       'delaySeconds: with 30 and queue.recordTtlSeconds 30 the record would never run',
     ],
+    [{ priority: 'high' }, {}, /^priority: the job has no queue for "high"; set queue\.highShare/],
+    [{ priority: 1 }, {}, 'priority: expected "high" or "normal", got 1'],
+    [{}, { priority: 'urgent' }, 'priority: expected "high" or "normal", got "urgent"'],
     [{ delay: 5 }, {}, /POST \/predictions takes delaySeconds/],
     [{ expires_after: 5 }, {}, /did you mean "expiresAfter"\?/],
     [{}, { delay_seconds: '5' }, /it belongs in the body|delaySeconds/],
