@@ -23,7 +23,10 @@ export async function jobList(
     return {
       id,
       state: found.state,
-      ...{ rows, errors, files, total },
+      rows,
+      errors,
+      files,
+      total,
       error: found.state === 'failed' ? found.error : undefined,
       results: summary?.results,
       dollars: summary && costOf?.(summary, summary.parts),
