@@ -1,4 +1,4 @@
-/** SHA-256 in browsers and in Node, as hex. */
+/** Digests and random names, in browsers and in Node. */
 import { badConfig } from '../../lib/contract/errors.ts';
 
 export async function hexDigest(bytes: Uint8Array): Promise<string> {
@@ -9,4 +9,11 @@ export async function hexDigest(bytes: Uint8Array): Promise<string> {
 
 export function hexOf(bytes: Uint8Array): string {
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
+}
+
+/** Browsers have randomUUID on https and on localhost only. */
+export function newIdentity(): string {
+  return (
+    (crypto as Partial<typeof crypto>).randomUUID?.() ?? hexOf(crypto.getRandomValues(new Uint8Array(16)))
+  );
 }

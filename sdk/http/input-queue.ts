@@ -13,7 +13,7 @@ import { Turns } from '../../lib/pipeline/batch/turns.ts';
 import { type Answer, malformed, request } from '../fetch.ts';
 import { type RecordInputs, toInputs } from '../inputs.ts';
 import { type CallOptions, limited } from '../limit.ts';
-import { hexOf } from './digest.ts';
+import { newIdentity } from './digest.ts';
 import { type Asked, headersOf, type Keyed, queryOf, type TextHeaders, type Traced } from './headers.ts';
 import { stoppable } from './in-order.ts';
 import { type Prediction, predictionOf } from './predictions.ts';
@@ -295,11 +295,4 @@ export abstract class RecordWriter {
 function isRequest(given: PredictRequest | RecordInputs | readonly RecordInputs[]): given is PredictRequest {
   const { instances }: { readonly instances?: unknown } = Object(given);
   return Array.isArray(instances) && instances.every(isObject);
-}
-
-/** Browsers have randomUUID on https and on localhost only. */
-function newIdentity(): string {
-  return (
-    (crypto as Partial<typeof crypto>).randomUUID?.() ?? hexOf(crypto.getRandomValues(new Uint8Array(16)))
-  );
 }
