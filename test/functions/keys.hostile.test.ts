@@ -22,7 +22,8 @@ const REFUSED: readonly (readonly [key: string, message: RegExp])[] = [
     /^unknown key "webhook" beside "instances": no address of a request is called back: POST \/predictions takes "notify", the name of a target/,
   ],
   ['callback_url', /no address of a request is called back/],
-  ['priority', /records run as the queue delivers them/],
+  ['delay', /POST \/predictions takes delaySeconds and priority, POST \/predict answers at once/],
+  ['priority', /POST \/predictions takes delaySeconds and priority|expected "high" or "normal", got 1$/],
   ['ttl', /resultTtlSeconds/],
   ['expiresIn', /resultTtlSeconds/],
   ['model', /the address of a request says which job answers/],
@@ -50,8 +51,8 @@ test('a key that asks for something is refused by both endpoints, with what the 
   }
   assert.match(String((await endpoint(bodyWith('Uri', 'a'))).error), /did you mean "uri"\?$/);
   assert.match(
-    String((await endpoint('{"uri":"a","data":"AA==","priority":1}')).error),
-    /beside "data": records run/,
+    String((await endpoint('{"uri":"a","data":"AA==","delay":1}')).error),
+    /beside "data": POST \/predictions takes delaySeconds/,
   );
   assert.deepEqual(sent, []);
 });
