@@ -51,8 +51,8 @@ test('a key that asks for something is refused by both endpoints, with what the 
   }
   assert.match(String((await endpoint(bodyWith('Uri', 'a'))).error), /did you mean "uri"\?$/);
   assert.match(
-    String((await endpoint('{"uri":"a","data":"AA==","priority":1}')).error),
-    /beside "data": records run/,
+    String((await endpoint('{"uri":"a","data":"AA==","delay":1}')).error),
+    /beside "data": POST \/predictions takes delaySeconds/,
   );
   assert.deepEqual(sent, []);
 });
