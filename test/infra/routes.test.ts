@@ -60,7 +60,7 @@ test('without jobs over files a deployment has no routes of batches', async () =
   const { params } = await deployment();
   const request = { stage: 'dev', config: undefined, parameters: params.default };
   const paths = readSettings(ROOT, request).httpEvents.submit.map(({ httpApi }) => httpApi.path);
-  assert.deepEqual(paths, ['/predictions']);
+  assert.deepEqual(paths, ['/predictions', '/uploads']);
 });
 
 test('every function of serverless.yml runs a bundle that is built, submit that of predictions', async () => {

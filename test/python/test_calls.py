@@ -103,7 +103,7 @@ class Batches(unittest.TestCase):
     def calls(self, *sizes):
         errors = {}
         messages = [_sqs.Message(Enqueued("u", "i" * 6), b"x" * (size - 20)) for size in sizes]
-        return [[entry["Id"] for entry in entries] for entries in _sqs._calls(messages, errors)], errors
+        return [[entry["Id"] for entry in entries] for entries in _sqs._calls(list(enumerate(messages)), errors)], errors
 
     def test_a_call_has_ten_messages_and_a_MiB(self):
         for sizes, expected in (((), []), ((20,) * 10, [list("0123456789")]), ((20,) * 11, [list("0123456789"), ["10"]]),
