@@ -91,7 +91,7 @@ async function examined(request: FactsRequest, options: Examined, output: Output
     configFile ? shown(configFile) : 'all defaults, no config.yaml',
     templateFile
       ? shown(templateFile)
-      : 'NO TEMPLATE: settings only; `npx serverless package` or --package-now makes one',
+      : 'NO TEMPLATE: settings only; --package-now makes one, beside the serverless.yml of `cluster-serving init --deploy`',
     ...(templateFile && archives === 0 && !shared ? ['NO ARCHIVES beside it'] : []),
   ].join('; ');
   const idle = facts.template ? idlePrice(facts.template) : null;

@@ -67,6 +67,23 @@ for (const { name, update } of WALKED) {
       assert.equal(unsigned, 403);
     });
 
+    test('a job over a folder of pictures has a line for each, in their order', () => {
+      const { ran, results } = seen.job;
+      assert.deepEqual([ran.code, results.code], [0, 0], ran.stderr + results.stderr);
+      const lines = results.stdout
+        .trimEnd()
+        .split('\n')
+        .map((line) => JSON.parse(line));
+      assert.deepEqual(
+        lines.map(({ file }) => file),
+        Array.from({ length: 10 }, (_, digit) => `digit-${digit}.png`),
+      );
+      assert.deepEqual(
+        lines.map((line) => classOf(JSON.stringify(line))),
+        [...lines.keys()],
+      );
+    });
+
     test('publish makes another version serve, and rollback the one before it', () => {
       const [first, second] = [seen.texts.deployed, seen.texts.published].map(servedIn);
       assert.notEqual(first, second);
@@ -77,7 +94,7 @@ for (const { name, update } of WALKED) {
     test('an update changes what its parameters name and keeps bucket and addresses', () => {
       const { accepted, text, status } = seen.second;
       assert.deepEqual([accepted, status], [202, 'succeeded'], text);
-      assert.deepEqual(seen.retention, Array(6).fill(Number(update['logDays'])));
+      assert.deepEqual(seen.retention, Array(7).fill(Number(update['logDays'])));
       const { RedisUrl: _before, ...kept } = seen.outputs;
       const { RedisUrl: changed = '', ...others } = seen.updatedOutputs;
       assert.deepEqual(others, kept);

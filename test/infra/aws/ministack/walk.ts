@@ -33,6 +33,7 @@ async function walk(t: Hooks, variant: Walked, tools: string) {
   useAws(SIGNED_ENVIRONMENT);
   const project = await copyProject();
   t.after(() => removeProject(project));
+  await appendFile(join(project, CONFIG), '\njobs: {maximumConcurrency: 2}\n');
   const options = params({ config: CONFIG, ...variant.parameters(`localhost:${redis.port}`) });
   const serverless = (command: string, ...more: readonly string[]) =>
     runServerless(project, [command, ...options, ...more], {
@@ -45,6 +46,7 @@ async function walk(t: Hooks, variant: Walked, tools: string) {
   await variant.admit?.(redis, await packagedIn(project).template());
   const outputs = outputsIn(await succeed('info', serverless, account, '--verbose'));
   const first = await use(account, outputs, 'first');
+  const job = await answerFiles(account);
   const model = join(project, 'examples', 'digits', 'model', 'model.onnx');
   // The name of its producer (ONNX field 2) a second time: another version, with the same answers.
   await appendFile(model, Uint8Array.of(0x12, 1, 0x78));
@@ -76,6 +78,7 @@ async function walk(t: Hooks, variant: Walked, tools: string) {
     refused: { code: refused.exitCode, output: refused.output },
     gone: { code: gone.exitCode, output: gone.output },
     first,
+    job,
     afterPublish,
     rolledBack,
     afterRollback,
@@ -120,6 +123,13 @@ async function use(account: MiniStack, { HttpApiUrl }: Outputs, uri: string) {
   const status = await run(account, ['status', ...AT]);
   const unsigned = await fetch(`${HttpApiUrl}/ready`);
   return { predicted, enqueued, queried, status, unsigned: unsigned.status };
+}
+
+/** A job over the pictures of a folder, which are uploaded, watched and read by the commands. */
+async function answerFiles(account: MiniStack) {
+  const ran = await run(account, ['job', 'run', IMAGES, ...AT]);
+  const id = /job (\S+) has begun/.exec(ran.stderr)?.[1] ?? '';
+  return { ran, results: await run(account, ['job', 'results', id, ...AT]) };
 }
 
 function bucketOf({ BucketName = '' }: Outputs): string[] {
