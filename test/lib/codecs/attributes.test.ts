@@ -14,7 +14,7 @@ test('a replay of a record that says everything has as many attributes as SQS ta
     trace: {
       traceId: '4bf92f3577b34da6a3ce929d0e0e4736',
       spanId: '00f067aa0ba902b7',
-      flags: 1,
+      isSampled: true,
       state: 'a=b',
     },
     canaryKey: 'user-17',
