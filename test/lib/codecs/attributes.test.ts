@@ -1,4 +1,4 @@
-/** What a record says besides its body, as attributes of a message. */
+/** The statements about a record that a message has as attributes. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { enqueueOf, replayAttributes } from '../../../lib/codecs/attributes.ts';
