@@ -50,7 +50,7 @@ export const PLANTED: readonly PlantedFault[] = [
     find: 'waitMs > 0 && waitMs <= this.#options.refreshMs && !this.#lacksCanary',
     replace: 'waitMs > 0 && !this.#lacksCanary',
     seenBy: ['new versions serve'],
-    seed: 161,
+    seed: 633,
   },
   {
     name: 'position of a Lua argument',
@@ -88,7 +88,7 @@ export const PLANTED: readonly PlantedFault[] = [
     replace:
       'if (keys.length > 0) await outbox.remove(keys); await Promise.all(parcels.map((parcel) => round.settle(parcel)));',
     seenBy: ['a target is notified'],
-    seed: 16,
+    seed: 25,
   },
   {
     name: 'captures of two versions',
