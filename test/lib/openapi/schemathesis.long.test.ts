@@ -29,7 +29,7 @@ const skip = isThere ? false : `there is no program ${PROGRAM}: set SCHEMATHESIS
  * - A method without a route is answered by the gateway as API Gateway does, with 404.
  * - A request over a limit is refused with 413.
  * - OpenAPI cannot say that the parameter `identity` needs `uri`, that the data of a tensor in /v2 has as many elements as its
- *   shape says, nor that the rows of a request to /v1/models are alike. What is valid there test/e2e/described-values.test.ts sends.
+ *   shape says, nor that the rows of a request to /v1/models are alike. What is valid there test/e2e/described-values.system.test.ts sends.
  */
 const CONFIG = `
 request-timeout = 40
