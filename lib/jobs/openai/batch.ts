@@ -81,6 +81,11 @@ export function fileKeys(job: string) {
   };
 }
 
+/** The object that says what a file is. */
+export function factsKey(job: string, id: string): string {
+  return `${fileKeys(job).facts}${id}.json`;
+}
+
 /** A file of this API, as it is kept. */
 export interface KeptFile {
   readonly id: string;

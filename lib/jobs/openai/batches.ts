@@ -1,6 +1,14 @@
 /** The batches of OpenAI's API: a batch is a job, and what it is follows from the objects of that job. */
 import { badRequest, ServingError } from '../../contract/errors.ts';
-import { type JobKeys, keysOf, type Progress, readRequest, type Summary } from '../request.ts';
+import {
+  ERRORS,
+  type JobKeys,
+  keysOf,
+  type Progress,
+  RESULTS,
+  readRequest,
+  type Summary,
+} from '../request.ts';
 import { readJson } from '../store.ts';
 import {
   type BatchRequest,
@@ -13,6 +21,7 @@ import {
 } from './batch.ts';
 import { type BatchFiles, type FilePlace, listPage, newStem, type Page, stemTimeMs } from './files.ts';
 import type { LineProblem } from './lines.ts';
+import { outputFileId } from './outputs.ts';
 
 /** The objects of a job stay for 30 days, and its request for ever. */
 const KNOWN_MS = 29 * 86_400_000;
@@ -156,8 +165,8 @@ function batchObject(id: string, batch: BatchRequest, facts: BatchFacts) {
   const status = statusOf(facts);
   const { rows = 0, errors = 0 } = summary ?? progress ?? {};
   const ended = summary && seconds(Date.parse(summary.finishedAt));
-  const file = (ending: string, count: number) =>
-    summary && count > 0 ? `file-${stemOf(id)}-${ending}` : null;
+  const file = (name: typeof RESULTS | typeof ERRORS, count: number) =>
+    summary && count > 0 ? outputFileId(id, name) : null;
   const answered = summary ? Date.parse(summary.answeredAt) : progress?.atMs;
   const isAnswered = summary !== undefined || status === 'finalizing';
   const told: readonly LineProblem[] | undefined =
@@ -170,8 +179,8 @@ function batchObject(id: string, batch: BatchRequest, facts: BatchFacts) {
     input_file_id: batch.inputFileId,
     completion_window: '24h',
     status,
-    output_file_id: file('output', rows - errors),
-    error_file_id: file('error', errors),
+    output_file_id: file(RESULTS, rows - errors),
+    error_file_id: file(ERRORS, errors),
     created_at: batch.createdAt,
     in_progress_at: checked ? seconds(checked.atMs) : null,
     expires_at: batch.createdAt + WINDOW_SECONDS,

@@ -4,6 +4,7 @@
  */
 import { badRequest } from '../../contract/errors.ts';
 import { LIMITS } from '../../contract/limits.ts';
+import { PIECE_BYTES } from '../../contract/pieces.ts';
 import { keysOf } from '../request.ts';
 import type { JobDeps, PlanMessage } from '../store.ts';
 import type { EndpointName } from './batch.ts';
@@ -13,7 +14,6 @@ import { type LineProblem, type Problem, problem, readLine } from './lines.ts';
 const MOST_REQUESTS = 50_000;
 /** Problems that the batch shows; a file of something else has one in each line. */
 const MOST_PROBLEMS = 100;
-const PIECE_BYTES = 8 * 1024 * 1024;
 const LINE_FEED = 0x0a;
 const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf]);
 

@@ -2,7 +2,7 @@
 import { ServingError } from '../../contract/errors.ts';
 import { pieceKey } from '../../contract/pieces.ts';
 import { type JobStore, readJson } from '../store.ts';
-import { fileKeys, type KeptFile } from './batch.ts';
+import { factsKey, fileKeys, type KeptFile } from './batch.ts';
 
 export type FileStore = Pick<JobStore, 'text' | 'put' | 'pages' | 'remove' | 'putObject' | 'read'>;
 
@@ -59,8 +59,8 @@ export class BatchFiles {
   }
 
   async keep(file: KeptFile) {
-    const { store } = this.#place;
-    await store.put(this.#factsKey(file.id), JSON.stringify(file));
+    const { job, store } = this.#place;
+    await store.put(factsKey(job, file.id), JSON.stringify(file));
     return fileObject(file);
   }
 
@@ -73,7 +73,8 @@ export class BatchFiles {
 
   /** @throws not_found */
   async kept(id: string): Promise<KeptFile> {
-    const found = ID.test(id) ? await readJson<KeptFile>(this.#place.store, this.#factsKey(id)) : undefined;
+    const { job, store } = this.#place;
+    const found = ID.test(id) ? await readJson<KeptFile>(store, factsKey(job, id)) : undefined;
     if (found) return found;
     throw new ServingError('not_found', `No such File object: ${id}`);
   }
@@ -95,7 +96,7 @@ export class BatchFiles {
       purpose === undefined || purpose === (/-\w+$/.test(id.slice(29)) ? 'batch_output' : 'batch');
     const { facts } = fileKeys(job);
     return listPage(this.#place, { prefix: facts, ending: '.json', page, isMeant }, async (id) => {
-      const found = await readJson<KeptFile>(store, this.#factsKey(id));
+      const found = await readJson<KeptFile>(store, factsKey(job, id));
       return found && fileObject(found);
     });
   }
@@ -103,7 +104,8 @@ export class BatchFiles {
   /** @throws not_found */
   async remove(id: string) {
     const { key } = await this.kept(id);
-    await this.#place.store.remove([this.#factsKey(id)]);
+    const { job, store } = this.#place;
+    await store.remove([factsKey(job, id)]);
     await this.drop(key);
     return { id, object: 'file', deleted: true };
   }
@@ -112,10 +114,6 @@ export class BatchFiles {
   async drop(key: string): Promise<void> {
     const { bucket, store } = this.#place;
     for await (const page of store.pages({ bucket, key })) await store.remove(page.map((one) => one.key));
-  }
-
-  #factsKey(id: string): string {
-    return `${fileKeys(this.#place.job).facts}${id}.json`;
   }
 }
 

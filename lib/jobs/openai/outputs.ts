@@ -1,7 +1,7 @@
 /** Makes the results of a batch files of the API, under ids that follow from that of the batch, so that each delivery makes the same. */
 import { type Address, ERRORS, RESULTS } from '../request.ts';
 import type { JobDeps } from '../store.ts';
-import { fileKeys, type KeptFile, stemOf } from './batch.ts';
+import { factsKey, type KeptFile, stemOf } from './batch.ts';
 
 const ENDINGS = { [RESULTS]: 'output', [ERRORS]: 'error' } as const;
 
@@ -23,6 +23,6 @@ export async function keepOutputs(
       createdAt: Math.floor(now() / 1000),
       key: target.key,
     };
-    await store.put(`${fileKeys(job).facts}${file.id}.json`, JSON.stringify(file));
+    await store.put(factsKey(job, file.id), JSON.stringify(file));
   }
 }
