@@ -3,12 +3,19 @@
  * even if that service was stopped, has crashed or failed to start.
  */
 import { ServingError } from '../../lib/contract/errors.ts';
+import { modelPrefix } from '../../lib/contract/names.ts';
 import { type AccessValues, TOKEN_OPTIONS } from '../../local/machine/access.ts';
-import { findRunning, lastOptions, type StartedWith } from '../../local/service/data-folder.ts';
+import {
+  findRunning,
+  lastOptions,
+  type StackRecord,
+  type StartedWith,
+} from '../../local/service/data-folder.ts';
 import { modelHere, servedModel } from '../../local/service/model.ts';
-import { readSettings } from '../../local/service/start-options.ts';
+import { publishOwn } from '../../local/service/publish.ts';
+import { readSettings, type StartSettings } from '../../local/service/start-options.ts';
 import { defineCommand } from '../command.ts';
-import { EXIT } from '../output.ts';
+import { EXIT, type Output } from '../output.ts';
 import { dataDirOf } from '../service.ts';
 import { START_OPTIONS, startAndReport } from './start.ts';
 import { STOP_TIMEOUT, stopService } from './stop.ts';
@@ -28,17 +35,54 @@ previous start; options given here replace them. Ports that were 0 are chosen ag
       output.failure(new ServingError('model_unavailable', message));
       return EXIT.notReady;
     }
-    // Read and imported before the stop, so that a broken config or model does not end the running service.
+    // Before the stop, so that a broken config or a model that may not serve does not end the running service.
     const settings = readSettings({ ...keptOptions(before, values), ...values });
-    for (const { job, modelDirectory } of settings.jobs) {
-      const here = await modelHere(job, modelDirectory, dataDir);
-      if (job.worker.class === undefined) await servedModel(job, here, dataDir);
-    }
+    await tryModels(settings, running?.record, output);
     const stopped = await stopService(dataDir, STOP_TIMEOUT.default * 1000, output);
     if (stopped) output.note(`stopped process ${stopped.pid}`);
     return startAndReport(settings, timeout * 1000, output);
   },
 });
+
+/** Imports the models, and asks of them in the running service what their start is going to ask. @throws bad_model, bad_config */
+async function tryModels(
+  { jobs, dataDir }: StartSettings,
+  running: StackRecord | undefined,
+  output: Output,
+): Promise<void> {
+  const { bucket, environment = {} } = running ?? {};
+  const s3 = bucket === undefined ? undefined : await openLocalS3(environment);
+  try {
+    for (const served of jobs) {
+      const { job } = served;
+      const modelDirectory = await modelHere(job, served.modelDirectory, dataDir);
+      if (job.worker.class !== undefined) continue;
+      await servedModel(job, modelDirectory, dataDir);
+      if (s3 === undefined || bucket === undefined) continue;
+      const place = { s3, location: { bucket, prefix: modelPrefix(job.jobName) } };
+      await publishOwn({ ...served, modelDirectory }, { dataDir }, place, false).catch((error: unknown) => {
+        const { code, message } = ServingError.from(error);
+        // Who restarts a service that hangs wants just that.
+        if (code !== 'model_unavailable') throw error;
+        output.note(`job ${job.jobName}: its model was not tried before the stop: ${message}`);
+      });
+    }
+  } finally {
+    s3?.destroy();
+  }
+}
+
+/** With the key of the service alone: what starts next inherits the environment, where the user's own account is. */
+async function openLocalS3({
+  AWS_ENDPOINT_URL: endpoint,
+  AWS_REGION: region,
+  AWS_ACCESS_KEY_ID: accessKeyId,
+  AWS_SECRET_ACCESS_KEY: secretAccessKey,
+}: StackRecord['environment']) {
+  if (endpoint === undefined || accessKeyId === undefined || secretAccessKey === undefined) return undefined;
+  const { openS3 } = await import('../../lib/s3/client.ts');
+  return openS3({ endpoint, region, credentials: { accessKeyId, secretAccessKey } });
+}
 
 /**
  * The options of the previous start. A token that is given replaces that none was wanted, and the other way round. That golden

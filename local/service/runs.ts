@@ -10,12 +10,9 @@ import type { JobConfig } from '../../lib/config/job.ts';
 import { modelUnavailable } from '../../lib/contract/errors.ts';
 import { logWarning } from '../../lib/contract/log.ts';
 import type { Model } from '../../lib/contract/values.ts';
-import { readVerification } from '../../lib/contract/verification.ts';
-import { keptGoldenNotes, verificationNotes } from '../../lib/contract/verification-text.ts';
 import type { LoadSource } from '../../lib/observe/history.ts';
 import { parseFilter } from '../../lib/pipeline/answer/postprocess.ts';
 import type { Observer } from '../../lib/pipeline/observer.ts';
-import { publishModel } from '../../lib/registry/publish.ts';
 import type { ModelProcess } from '../../onnx-import/process.ts';
 import type { LocalAws } from '../aws/aws.ts';
 import type { LocalLog } from '../aws/lambda.ts';
@@ -23,7 +20,7 @@ import type { ServedFacts } from '../console/local.ts';
 import type { GrpcJob } from '../grpc/methods.ts';
 import type { Access } from '../machine/access.ts';
 import { type QueuedModel, withoutWaits } from './function-clock.ts';
-import { servedModel } from './model.ts';
+import { publishOwn } from './publish.ts';
 import type { TrialOptions } from './trials.ts';
 
 /**
@@ -107,10 +104,13 @@ export async function serveModel(
 ): Promise<ServedRuns> {
   // The model is opened with it. Before it is verified, because a missing package would look like a fault of the model there.
   await import('../../lib/compose/onnx-pool.ts');
-  const { version, notes, verification, importReport, gate } = await publish(served, services, scope);
+  const place = { s3: scope.get(s3Client), location: scope.get(modelLocation) };
+  const { version, notes, verification, importReport, stored } = await publishOwn(served, services, place);
   onClose(() => scope.get(modelPart).close());
   await scope.get(modelPart).ready();
-  await gate?.();
+  // A version that was served before: the settings may be others now.
+  if (stored !== undefined)
+    await scope.get(modelPart).use((runner) => assertServable(stored, runner, served.job));
   if (served.modelsDirectory !== undefined) {
     const { publishNamed } = await import('./named.ts');
     notes.push(...(await publishNamed(served.modelsDirectory, { ...services, ...served }, scope)));
@@ -206,42 +206,6 @@ export async function serveWorker(
     stopMs: worker.stopTimeout,
   };
   return { runs, model: opened.version, modelNotes: [], verification: undefined };
-}
-
-/**
- * Publishes the model directory, after an import if it is not ONNX, as the version that serves. A version that was
- * served before is returned with a `gate` to pass once it is open, because the settings may be others now.
- */
-async function publish(
-  { job, modelDirectory, dropGolden }: ServedJob,
-  { dataDir, readyMs, modelProcess: process }: JobServices,
-  scope: Scope,
-) {
-  const { directory, notes, importReport } = await servedModel(job, modelDirectory, dataDir);
-  const known = readVerification(importReport?.verification);
-  let gate: (() => Promise<void>) | undefined;
-  const { version, verification, keptGolden } = await publishModel(
-    scope.get(s3Client),
-    scope.get(modelLocation),
-    directory,
-    {
-      dropGolden,
-      endsCanary: true,
-      verify: async (file, stored, kept) => {
-        // Loaded on demand, because publishing needs no converter.
-        const { verifyVersion } = await import('../../release/version.ts');
-        const isNew = stored === undefined;
-        if (!isNew) gate = () => scope.get(modelPart).use((runner) => assertServable(file, runner, job));
-        return verifyVersion(file, { known: stored ?? known, kept, job, gate: isNew, readyMs, process });
-      },
-    },
-  );
-  const allNotes = [
-    ...notes,
-    ...keptGoldenNotes(keptGolden),
-    ...verificationNotes(verification, job.batching),
-  ];
-  return { version, verification, notes: allNotes, importReport, gate };
 }
 
 /** @throws bad_model when no request reaches the model under the settings of the job */

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { cp, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import { readPointer } from '../../lib/registry/download.ts';
 import { readManifest } from '../../lib/registry/versions.ts';
 import { startAws } from '../../local/aws/aws.ts';
@@ -32,6 +32,22 @@ interface Answer {
 const TO = ['--to', 's3://models-here/jobs/a'];
 const LOCATION = { bucket: 'models-here', prefix: 'jobs/a/' };
 const REQUEST = '{"instances":[{"x":[1,2]},{"x":[3,40]}]}';
+
+/** A folder for a service, with the models `old`, whose golden request only it answers rightly, and `new`. */
+async function twoVersions(t: TestContext): Promise<string> {
+  const cwd = await serviceFolder(t);
+  for (const [name, added] of [
+    ['old', 1],
+    ['new', 2],
+  ] as const) {
+    await mkdir(join(cwd, name));
+    await writeFile(join(cwd, name, 'model.onnx'), plus(added));
+  }
+  await mkdir(join(cwd, 'old', 'golden'));
+  const golden = { instances: [{ x: [1, 2] }], predictions: ['{value={"data":[2.0,3.0],"shape":[2]}}'] };
+  await writeFile(join(cwd, 'old', 'golden', 'first.json'), JSON.stringify(golden));
+  return cwd;
+}
 
 test('an answer of the running service becomes a golden request, and a start refuses a model that gives another', async (t) => {
   const cwd = await serviceFolder(t);
@@ -174,17 +190,7 @@ test('golden requests outlive the version that brought them, until --drop-golden
 });
 
 test('a start with another model directory asks the golden requests of the version before', async (t) => {
-  const cwd = await serviceFolder(t);
-  for (const [name, added] of [
-    ['old', 1],
-    ['new', 2],
-  ] as const) {
-    await mkdir(join(cwd, name));
-    await writeFile(join(cwd, name, 'model.onnx'), plus(added));
-  }
-  await mkdir(join(cwd, 'old', 'golden'));
-  const golden = { instances: [{ x: [1, 2] }], predictions: ['{value={"data":[2.0,3.0],"shape":[2]}}'] };
-  await writeFile(join(cwd, 'old', 'golden', 'first.json'), JSON.stringify(golden));
+  const cwd = await twoVersions(t);
   const start = async (...options: string[]) => {
     const started = await warmCli(['start', '--port', '0', ...options], { cwd });
     if (started.code === 0) assert.equal((await warmCli(['stop'], { cwd })).code, 0);
@@ -198,6 +204,36 @@ test('a start with another model directory asks the golden requests of the versi
   assert.match(refused.stderr, /expected 2\.0, got 3\.0[^]*--drop-golden/);
   assert.equal((await start('--drop-golden')).code, 0);
   assert.equal((await start()).code, 0, 'what was dropped is gone');
+});
+
+test('a restart that golden requests refuse leaves the service running, with its model', async (t) => {
+  const cwd = await twoVersions(t);
+  await writeFile(join(cwd, 'config.yaml'), 'modelPath: old\n');
+  const { json: first } = (await warmCliJson(['start', '--port=0'], { cwd })) as CliAnswer<{ pid: number }>;
+  await writeFile(join(cwd, 'config.yaml'), 'modelPath: new\n');
+  const refused = await warmCli(['restart'], { cwd });
+  assert.equal(refused.code, 1);
+  assert.match(refused.stderr, /expected 2\.0, got 3\.0[^]*--drop-golden/);
+  const { json: status } = (await warmCliJson(['status'], { cwd })) as CliAnswer<{ pid: number }>;
+  assert.equal(status.pid, first.pid);
+  await writeFile(join(cwd, 'ask.json'), '{"instances":[{"x":[1,2]}]}');
+  const predicted = await warmCli(['predict', 'ask.json'], { cwd });
+  assert.match(predicted.stdout, /2\.0,3\.0/);
+  assert.equal((await warmCli(['restart', '--drop-golden'], { cwd })).code, 0);
+});
+
+test('a restart of a service whose S3 does not answer stops it all the same, and says what was not tried', async (t) => {
+  const cwd = await twoVersions(t);
+  await writeFile(join(cwd, 'config.yaml'), 'modelPath: old\n');
+  assert.equal((await warmCli(['start', '--port=0'], { cwd })).code, 0);
+  const path = join(cwd, '.cluster-serving', 'stack.json');
+  const record = JSON.parse(await readFile(path, 'utf8')) as StackRecord;
+  const environment = { ...record.environment, AWS_ENDPOINT_URL: 'http://127.0.0.1:1' };
+  await writeFile(path, JSON.stringify({ ...record, environment }));
+  const { code, json, stderr } = (await warmCliJson(['restart'], { cwd })) as CliAnswer<{ pid: number }>;
+  assert.equal(code, 0, stderr);
+  assert.notEqual(json.pid, record.pid);
+  assert.match(stderr, /its model was not tried before the stop: .*127\.0\.0\.1:1/);
 });
 
 test('an import takes the golden requests along and fails where its model answers otherwise', async (t) => {
