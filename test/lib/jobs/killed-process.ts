@@ -12,6 +12,7 @@ import { watchObjects } from '../../../local/event-source/objects.ts';
 import { startPoller } from '../../../local/event-source/poller.ts';
 import { quietObservers } from '../../support/observers.ts';
 import { SETTINGS } from '../../support/runner.ts';
+import { until } from '../../support/until.ts';
 
 export type Role = 'aws' | 'jobs';
 export const JOB = 'job';
@@ -59,17 +60,25 @@ async function startJobs(places: Places): Promise<void> {
     arch: process.arch,
     now: Date.now,
   });
-  await startPoller({
-    sqs,
-    log: QUIET,
-    functionTimeoutMs: SECONDS * 1000,
-    queueUrl,
-    functionName: 'jobs',
-    handler,
-    batchSize: 1,
-    windowSeconds: 0,
-    maximumConcurrency: 2,
-  });
+  const start = () =>
+    startPoller({
+      sqs,
+      log: QUIET,
+      functionTimeoutMs: SECONDS * 1000,
+      queueUrl,
+      functionName: 'jobs',
+      handler,
+      batchSize: 1,
+      windowSeconds: 0,
+      maximumConcurrency: 2,
+    });
+  // The server may be dead at the moment.
+  await until(() =>
+    start().then(
+      () => true,
+      () => false,
+    ),
+  );
   const pages = () => listPages(s3, BUCKET, `jobs/${JOB}/in/`);
   watchObjects({ pages }, (message) => sender.send(message), Number.POSITIVE_INFINITY);
 }

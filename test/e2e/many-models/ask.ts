@@ -1,40 +1,36 @@
 /**
- * 200 further models on one machine: 2,000 requests in random order, eight at a time, and 400 records of the queue. Each answer is that of
- * the model that was named, also while models are closed for others.
+ * Further models on one machine: requests in random order, eight at a time, and records of the queue. Each answer is that of the model that was
+ * named, also while models are closed for others.
  */
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
-import { namedModelPrefix } from '../../lib/contract/names.ts';
-import { publishModel } from '../../lib/registry/publish.ts';
-import { InputQueue, OutputQueue } from '../../sdk/index.ts';
-import { addModel, modelFolder, numberOf } from '../local/swap/models.ts';
-import { clientOptions, testStack } from '../support/stack.ts';
+import type { TestContext } from 'node:test';
+import { namedModelPrefix } from '../../../lib/contract/names.ts';
+import { publishModel } from '../../../lib/registry/publish.ts';
+import { InputQueue, OutputQueue } from '../../../sdk/index.ts';
+import { addModel, modelFolder, numberOf } from '../../local/swap/models.ts';
+import { seeded, whole } from '../../support/faults/seeds.ts';
+import { clientOptions, testStack } from '../../support/stack.ts';
 
-const MODELS = 200;
-const REQUESTS = 2_000;
-const RECORDS = 400;
 const AT_ONCE = 8;
 
-/** Numbers from 0 to below `below`, always the same. */
-function numbers(below: number): () => number {
-  let state = 7;
-  return () => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    return Math.floor((state / 2 ** 32) * below);
-  };
+interface Amounts {
+  readonly models: number;
+  readonly requests: number;
+  readonly records: number;
 }
 
-test('2,000 requests and 400 records in random order over 200 models have the answers of their models', async (t) => {
+export async function askManyModels(t: TestContext, { models, requests, records }: Amounts): Promise<void> {
   const stack = await testStack(t, {
     config: 'models:\n  memoryMB: 64\nqueue:\n  batchSize: 10\n',
     modelDirectory: await modelFolder(t, addModel(0)),
   });
-  for (let number = 1; number <= MODELS; number++) {
+  for (let number = 1; number <= models; number++) {
     const location = { bucket: stack.bucket, prefix: namedModelPrefix('serving_stream', `m-${number}`) };
     await publishModel(stack.aws.s3, location, await modelFolder(t, addModel(number)));
   }
-  const next = numbers(MODELS + 1);
-  const asked = Array.from({ length: REQUESTS }, (_, i) => ({ number: next(), x: i % 1_000 }));
+  const random = seeded(7);
+  const next = () => whole(random, 0, models);
+  const asked = Array.from({ length: requests }, (_, i) => ({ number: next(), x: i % 1_000 }));
   const left = asked.values();
   const ask = async () => {
     for (const { number, x } of left) {
@@ -52,7 +48,7 @@ test('2,000 requests and 400 records in random order over 200 models have the an
   const [input, output] = [new InputQueue(places), new OutputQueue(place)];
   t.after(() => input.close());
   t.after(() => output.close());
-  const sent = Array.from({ length: RECORDS }, (_, i) => ({ uri: `r-${i}`, number: next() }));
+  const sent = Array.from({ length: records }, (_, i) => ({ uri: `r-${i}`, number: next() }));
   await input.enqueueMany(
     sent.map(({ uri, number }) => ({
       uri,
@@ -64,4 +60,4 @@ test('2,000 requests and 400 records in random order over 200 models have the an
     const { outputs } = await output.wait(uri, { timeoutMs: 120_000 });
     assert.equal(numberOf(1, Number(outputs[0]?.data[0])), number, uri);
   }
-});
+}
