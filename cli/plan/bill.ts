@@ -1,12 +1,12 @@
 /**
  * The bill of a month by part, each way taken alone: every record by POST /predict, or every record through the queue in full events.
- * The quantities are those of docs/explanation/costs.md, the prices those of infra/prices.ts.
+ * The quantities are those of docs/explanation/costs.md, the prices those of lib/contract/prices.ts.
  */
 import { capacityOf } from '../../infra/doctor/capacity.ts';
 import type { IdlePrice } from '../../infra/doctor/idle-price.ts';
 import { ECPUS_OF_RECORD } from '../../infra/doctor/kinds.ts';
-import { IDLE_PRICES, PRICES, USE_PRICES } from '../../infra/prices.ts';
 import type { JobConfig } from '../../lib/config/job.ts';
+import { IDLE_PRICES, PRICES, USE_PRICES } from '../../lib/contract/prices.ts';
 import { batchCost, predictCost } from '../tune/cost.ts';
 import type { Calls } from './calls.ts';
 import { bytesOfDailyRecord, type PlannedStack } from './limits.ts';

@@ -3,9 +3,10 @@
  * proportional to memory: below one vCPU the measured time is divided by the share, which is computed, not measured.
  * Above the cores of this machine there is no data to compute from.
  */
-import type { Architecture } from '../../infra/prices.ts';
-import { API_UNIT_BYTES, ARCHITECTURES, PRICES, QUEUE_UNIT_BYTES } from '../../infra/prices.ts';
+
 import { LIMITS } from '../../lib/contract/limits.ts';
+import type { Architecture } from '../../lib/contract/prices.ts';
+import { API_UNIT_BYTES, ARCHITECTURES, PRICES, QUEUE_UNIT_BYTES } from '../../lib/contract/prices.ts';
 import { threadsForMemory } from '../../lib/inference/threads.ts';
 import type { MeasuredPoint, ModelFacts } from './points.ts';
 

@@ -1,8 +1,8 @@
 /**
  * The price of a stack for a month without a request, from the resources of its packaged template. Prices are those of
- * infra/prices.ts; usage (requests, GB stored, log bytes) is zero here.
+ * lib/contract/prices.ts; usage (requests, GB stored, log bytes) is zero here.
  */
-import { type Architecture, IDLE_PRICES, PRICES } from '../prices.ts';
+import { type Architecture, IDLE_PRICES, PRICES } from '../../lib/contract/prices.ts';
 import {
   listOf,
   numberOf,

@@ -14,7 +14,7 @@ import {
   settingResults,
 } from '../../../cli/tune/cost.ts';
 import { timesOf } from '../../../cli/tune/points.ts';
-import { PRICES } from '../../../infra/prices.ts';
+import { PRICES } from '../../../lib/contract/prices.ts';
 import { ROOT } from '../cli.ts';
 import { measuredAt } from './support.ts';
 
