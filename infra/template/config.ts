@@ -15,6 +15,7 @@ import {
   visibilityTimeoutSeconds,
 } from '../../lib/config/job.ts';
 
+import { hasBudget } from '../../lib/contract/budget.ts';
 import { isCapturing } from '../../lib/contract/capture.ts';
 import { asError, ServingError } from '../../lib/contract/errors.ts';
 import {
@@ -280,10 +281,15 @@ function deployedJob(config: JobConfig, problems: string[]): string {
     worker,
     notify,
     capture,
+    budget,
     ...job
   } = config;
   const deployed = deployedSettings(worker, DEFAULT_JOB.worker, problems);
-  const parts = { ...(hasTargets(config) && { notify }), ...(isCapturing(capture) && { capture }) };
+  const parts = {
+    ...(hasTargets(config) && { notify }),
+    ...(isCapturing(capture) && { capture }),
+    ...(hasBudget(budget) && { budget }),
+  };
   const text = JSON.stringify({ ...job, ...parts, worker: deployed });
   const bytes = Buffer.byteLength(text);
   if (bytes > MAX_JOB_BYTES) {

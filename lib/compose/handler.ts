@@ -10,7 +10,7 @@ import { underWay } from '../contract/under-way.ts';
 import { waitWithin, withinTime } from '../inference/load-time.ts';
 import { assertEvent, type EventKind, type Handler } from './events.ts';
 import { observeCall, observeHandler } from './observe-handler.ts';
-import { observers as observersPart, openTracing } from './observers.ts';
+import { loadBudget, observers as observersPart, openTracing } from './observers.ts';
 import { Scope } from './scope.ts';
 
 /** Lambda gives INIT 10 s; the rest is for loading code. */
@@ -39,7 +39,10 @@ export async function lambdaHandler<D, E, R>(
       cold_start: isCold,
     });
   if (environment.inLambda) logAsFunction();
-  const scope = new Scope(environment, { tracing: environment.traces && (await openTracing(environment)) });
+  const scope = new Scope(environment, {
+    tracing: environment.traces && (await openTracing(environment)),
+    budget: await loadBudget(environment),
+  });
   const observers = scope.get(observersPart);
   const open = async () => {
     const startedMs = observers.now();

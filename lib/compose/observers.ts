@@ -1,6 +1,7 @@
 /** Composes the observers of an environment: those that it asks for, as one. */
 
 import type { Environment } from '../config/environment.ts';
+import { hasBudget } from '../contract/budget.ts';
 import { isCapturing } from '../contract/capture.ts';
 import { asError } from '../contract/errors.ts';
 import { logWarning } from '../contract/log.ts';
@@ -67,8 +68,15 @@ function commonObservers(scope: Scope): Observer[] {
     ...(own.tracing ? [own.tracing.spans] : []),
     ...(hasRedis ? [scope.get(timers)] : []),
     ...(inLambda && hasMetrics ? [scope.get(metrics)] : []),
+    // After the metrics, which begin with a call.
+    ...(own.budget ? [scope.get(own.budget.spending)] : []),
     FAILURES,
   ];
+}
+
+/** @returns undefined for a job without a budget, and for a function that cannot reach the sums */
+export async function loadBudget({ job, hasRedis }: Environment) {
+  return hasBudget(job.budget) && hasRedis ? import('./budget.ts') : undefined;
 }
 
 /** @returns undefined without a receiver. Invalid settings of a receiver are logged, and give undefined too */

@@ -1,4 +1,4 @@
-/** Composes the results, the counts of a canary's trial, and their connection. The first command connects, so INIT never waits for the store. */
+/** Composes the results, the sums of trials and costs, and their connection. The first command connects, so INIT never waits for the store. */
 import type { Results, Sums } from '../results/store.ts';
 import type { Scope } from './scope.ts';
 import { connect, openResults, openSums } from './store.ts';
@@ -15,6 +15,10 @@ export function results(scope: Scope): Results {
     retentionSeconds: job.queue.retentionSeconds,
     now: Date.now,
   });
+}
+
+export function costs(scope: Scope): Sums {
+  return openSums(scope.get(connection), { job: scope.environment.keyspace, kind: 'budget' });
 }
 
 export function trialCounts(scope: Scope): Sums {

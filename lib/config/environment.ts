@@ -58,6 +58,8 @@ export interface Environment {
   readonly isProvisioned: boolean;
   /** The X-Ray trace id of the current invocation; read it again in each. */
   readonly traceId: string | undefined;
+  /** True if X-Ray records the current invocation. */
+  readonly isTraced: boolean;
   /**
    * OpenTelemetry's variables, when one of them names a receiver of spans: OTEL_EXPORTER_OTLP_ENDPOINT,
    * OTEL_EXPORTER_OTLP_TRACES_ENDPOINT. docs/how-to/trace-a-request.md lists the others.
@@ -141,6 +143,9 @@ export function readEnvironment(variables: Variables = ownVariables): Environmen
     isProvisioned: variables['AWS_LAMBDA_INITIALIZATION_TYPE'] === 'provisioned-concurrency',
     get traceId() {
       return /Root=([^;]+)/.exec(variables['_X_AMZN_TRACE_ID'] ?? '')?.[1];
+    },
+    get isTraced() {
+      return /(?:^|;)Sampled=1/.test(variables['_X_AMZN_TRACE_ID'] ?? '');
     },
     traces: tracesOf(variables),
     modelDirectory: join(tmpdir(), 'cluster-serving-models'),

@@ -73,6 +73,7 @@ export function environmentOf(
     functionName: '',
     isProvisioned: false,
     traceId: undefined,
+    isTraced: false,
     traces: tracesOf(variables),
     modelDirectory: join(dataDir, 'models', job.jobName),
     workerFolders: directory === undefined ? undefined : { directory, modelDir: modelDirectory },

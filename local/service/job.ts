@@ -5,7 +5,7 @@ import { MOST_RECORDS } from '../../console/api.ts';
 import { sqsClient } from '../../lib/compose/accept.ts';
 import { captureSlot } from '../../lib/compose/capture-slot.ts';
 import { namedModels } from '../../lib/compose/named.ts';
-import { openTracing } from '../../lib/compose/observers.ts';
+import { loadBudget, openTracing } from '../../lib/compose/observers.ts';
 import { results } from '../../lib/compose/results.ts';
 import { s3Client } from '../../lib/compose/s3.ts';
 import { Scope } from '../../lib/compose/scope.ts';
@@ -73,6 +73,7 @@ export async function openJob(
     openRunner,
     openNamed,
     tracing,
+    budget: await loadBudget(environment),
     latestOrder: () => aws.latestOrder(),
     observers: [...statistics.observers, recent],
   });
