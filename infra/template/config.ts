@@ -32,6 +32,7 @@ import { assertStage, queueName, serviceName } from '../../lib/queue/names.ts';
 import { deployedLanguage, deployedNotes, deployedSettings } from '../../lib/workers/deployment.ts';
 import type { Network } from '../account/deployed-stack.ts';
 import { bucketCors, bucketRules } from './bucket-rules.ts';
+import { budgetProblems, budgetSettings } from './budget.ts';
 import type { Conventions } from './conventions.ts';
 import { bucketEventSettings, fileJobSettings } from './file-jobs.ts';
 import { fullMonitoring, type Monitoring } from './monitoring.ts';
@@ -73,6 +74,7 @@ export interface Settings
     ReturnType<typeof trialSettings>,
     ReturnType<typeof fileJobSettings>,
     ReturnType<typeof bucketEventSettings>,
+    ReturnType<typeof budgetSettings>,
     Omit<Deployment, keyof SettingsOfResources | 'monitoring' | 'tags'> {
   /** The tags of every resource. */
   readonly tags: Readonly<Record<string, string>>;
@@ -112,6 +114,7 @@ export function readSettings(
   } catch (error) {
     problems.push(asError(error).message);
   }
+  problems.push(...budgetProblems(job, deployment));
   const deployed = deployedJob(job, problems);
   const language = deployedLanguage(job.worker, dirname(configPath(root, config)), problems);
   if (deployment.workerImage !== '' && language !== 'python')
@@ -119,7 +122,17 @@ export function readSettings(
   if (problems.length > 0) throw new ServingError('bad_config', problems.join('\n'));
   const service = serviceName(job.jobName);
   const { jobName } = job;
-  const names = { service, stage, jobName, job: deployed, takesFileJobs: hasFileJobs(job), now };
+  const budget = budgetSettings(job, deployment);
+  const { eventSources } = budget;
+  const names = {
+    service,
+    stage,
+    jobName,
+    job: deployed,
+    takesFileJobs: hasFileJobs(job),
+    eventSources,
+    now,
+  };
   const resources = settingsOfResources(deployment, names);
   const code = workerCode(deployment, { service, stage, language });
   return {
@@ -144,6 +157,7 @@ export function readSettings(
     ]),
     ...fileJobSettings(job, queueName(jobName, stage)),
     ...bucketEventSettings(job),
+    ...budget,
     absentFunctions: absentFunctions(job),
     files: { ...filesOf(deployment), ...filesOfJob(job), trials: job.release.trials ? 'on' : 'off' },
     monitoring: monitoringOf(deployment, job, {
@@ -160,6 +174,7 @@ function absentFunctions(job: JobConfig): string[] {
     ...(hasTargets(job) ? [] : ['notifier']),
     ...(hasFileJobs(job) ? [] : ['jobs']),
     ...(job.release.trials ? [] : ['trials']),
+    ...(hasBudget(job.budget) ? [] : ['throttle']),
   ];
 }
 
@@ -193,6 +208,7 @@ function monitoringOf(
     hasTargets: hasTargets(job),
     trialsSeconds: job.release.trials ? trialsSeconds(job) : 0,
     hasFileJobs: hasFileJobs(job),
+    hasBudget: hasBudget(job.budget),
     redisNodes: deployment.redis === 'node' ? deployment.redisNodes : 0,
     redisNodeType: deployment.redisNodeType,
   });
@@ -227,6 +243,8 @@ function filesOfJob(job: JobConfig) {
     jobs: onOff(hasFileJobs(job)),
     priority: onOff(job.queue.highShare > 0),
     bucketEvents: onOff(hasTargets(job) || hasFileJobs(job)),
+    budget: onOff(hasBudget(job.budget)),
+    monthlyBudget: onOff(job.budget.perMonth > 0),
   };
 }
 

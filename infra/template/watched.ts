@@ -3,6 +3,7 @@
  * also in serverless.yml; test/infra/monitoring-tests.ts compares them.
  */
 import { NOTIFIER_SECONDS } from '../../lib/config/job.ts';
+import { THROTTLE_SECONDS } from './budget.ts';
 import type { CfnValue } from './resources.ts';
 
 export interface MonitoringRequest {
@@ -20,6 +21,8 @@ export interface MonitoringRequest {
   readonly trialsSeconds: number;
   /** True for a stack with jobs over files. */
   readonly hasFileJobs: boolean;
+  /** True for a stack that slows queues down. */
+  readonly hasBudget: boolean;
   /** 0 when Redis is not in this stack. */
   readonly redisNodes: number;
   readonly redisNodeType: string;
@@ -43,7 +46,8 @@ export const OURS = 'ClusterServing';
 
 /** The functions in serverless.yml. */
 export function watchedFunctions(request: MonitoringRequest): Watched[] {
-  const { timeoutSeconds, predictTimeoutSeconds, hasTargets, hasFileJobs, trialsSeconds } = request;
+  const { timeoutSeconds, predictTimeoutSeconds, hasTargets, hasFileJobs, hasBudget, trialsSeconds } =
+    request;
   const notifier = { name: 'notifier', logicalName: 'Notifier', timeoutSeconds: NOTIFIER_SECONDS };
   return [
     { name: 'predict', logicalName: 'Predict', timeoutSeconds: predictTimeoutSeconds },
@@ -55,6 +59,7 @@ export function watchedFunctions(request: MonitoringRequest): Watched[] {
     ...(hasTargets ? [notifier] : []),
     ...(trialsSeconds > 0 ? [{ name: 'trials', logicalName: 'Trials', timeoutSeconds: trialsSeconds }] : []),
     ...(hasFileJobs ? [{ name: 'jobs', logicalName: 'Jobs', timeoutSeconds }] : []),
+    ...(hasBudget ? [{ name: 'throttle', logicalName: 'Throttle', timeoutSeconds: THROTTLE_SECONDS }] : []),
   ];
 }
 

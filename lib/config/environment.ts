@@ -22,6 +22,8 @@ export interface Environment {
   readonly notifyDeadLetterUrl: string;
   /** URL of the queue of jobs over files: CLUSTER_SERVING_JOBS_QUEUE_URL. */
   readonly fileJobQueueUrl: string;
+  /** The mappings of the queues that `throttle` slows down, with their concurrency: CLUSTER_SERVING_EVENT_SOURCES. */
+  readonly eventSources: string;
   /** The secret of a target, for the service on one machine: CLUSTER_SERVING_NOTIFY_SECRET_<NAME>, with the target's name in capitals. */
   readonly notifySecret: (target: string) => string | undefined;
   /** False if the function has no queue to send to. */
@@ -115,6 +117,9 @@ export function readEnvironment(variables: Variables = ownVariables): Environmen
     },
     get fileJobQueueUrl() {
       return required(variables, 'CLUSTER_SERVING_JOBS_QUEUE_URL');
+    },
+    get eventSources() {
+      return required(variables, 'CLUSTER_SERVING_EVENT_SOURCES');
     },
     notifySecret: (target) => notifySecretOf(target, variables),
     hasQueue: Boolean(variables['CLUSTER_SERVING_QUEUE_URL']),

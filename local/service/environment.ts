@@ -56,6 +56,7 @@ export function environmentOf(
     notifyQueueUrl: notices?.url ?? '',
     notifyDeadLetterUrl: notices?.deadLetter?.url ?? '',
     fileJobQueueUrl: fileJobs.url,
+    eventSources: '',
     notifySecret: (target) => notifySecretOf(target, variables),
     hasQueue: true,
     redisUrl,
