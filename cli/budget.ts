@@ -1,4 +1,4 @@
-/** What was spent of the budget of a job, in words. */
+/** Writes how much of the budget of a job was spent. */
 import type { ShownBudget } from '../lib/metrics/budget.ts';
 
 export function budgetText({ day, month, overshoot, refusesUntil }: ShownBudget): string {

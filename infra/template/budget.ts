@@ -1,17 +1,14 @@
 /** The part of a stack for a job with a budget: what slows the queues down, and the budget of AWS, which warns. */
-import { type JobConfig, sharesOf } from '../../lib/config/job.ts';
+import { type JobConfig, sharesOf, THROTTLE_SECONDS } from '../../lib/config/job.ts';
 import { hasBudget, LEAST_CONCURRENCY } from '../../lib/contract/budget.ts';
 import { budgetMark } from '../../lib/contract/names.ts';
 import type { Deployment } from './parameters.ts';
-import { ALARMS } from './resources.ts';
 
-/** Its time limit: three calls of AWS for each queue. */
-export const THROTTLE_SECONDS = 30;
 /** Parts of the monthly limit in percent at which AWS tells. */
 const WARNED_AT = [80, 100];
 
 /** Logical names of the mappings that osls and infra/stack/priority/on.yml make, with their concurrency. */
-function eventSources({ queue, jobs }: JobConfig): (readonly [name: string, concurrency: number])[] {
+export function eventSources({ queue, jobs }: JobConfig): (readonly [name: string, concurrency: number])[] {
   const shares = sharesOf(queue, queue.maximumConcurrency, LEAST_CONCURRENCY);
   return [
     ['BatchEventSourceMappingSQSQueue', shares.normal],
@@ -51,8 +48,13 @@ export function budgetSettings(job: JobConfig, { alarmEmail, alarmTopic }: Deplo
             },
             Subscribers: told,
           })),
-    alarmPublishers: job.budget.perMonth > 0 ? [ALARMS, 'budgets.amazonaws.com'].flat() : ALARMS,
+    alarmPublishers: publishers(job),
   };
+}
+
+function publishers({ budget }: JobConfig): string | readonly string[] {
+  const alarms = 'cloudwatch.amazonaws.com';
+  return budget.perMonth > 0 ? [alarms, 'budgets.amazonaws.com'] : alarms;
 }
 
 /** Why a deployment could not keep its budget. */

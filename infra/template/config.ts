@@ -35,6 +35,7 @@ import { bucketCors, bucketRules } from './bucket-rules.ts';
 import { budgetProblems, budgetSettings } from './budget.ts';
 import type { Conventions } from './conventions.ts';
 import { bucketEventSettings, fileJobSettings } from './file-jobs.ts';
+import { absentFunctions, filesOf } from './files.ts';
 import { fullMonitoring, type Monitoring } from './monitoring.ts';
 import { notifyProblems, notifySettings } from './notify.ts';
 import {
@@ -43,10 +44,9 @@ import {
   type Parameters,
   readDeployment,
   unknownParameters,
-  usesVpc,
 } from './parameters.ts';
 import { queueSettings } from './record-queues.ts';
-import { filesOfRedis, type SettingsOfResources, settingsOfResources } from './resources.ts';
+import { type SettingsOfResources, settingsOfResources } from './resources.ts';
 import { trialSettings } from './trials.ts';
 import type { MonitoringRequest } from './watched.ts';
 import { type WorkerCode, workerCode } from './worker-code.ts';
@@ -89,9 +89,7 @@ export interface Settings
   /** Added to the template. */
   readonly monitoring: Monitoring;
   /** The alternative to use for a part of the stack: infra/stack/<part>/<value>.yml. */
-  readonly files: ReturnType<typeof filesOf> &
-    ReturnType<typeof filesOfJob> &
-    Readonly<Record<'trials', 'on' | 'off'>>;
+  readonly files: ReturnType<typeof filesOf>;
   /** Functions of serverless.yml that this stack does not have. */
   readonly absentFunctions: readonly string[];
 }
@@ -108,32 +106,22 @@ export function readSettings(
   const { job } = readJobConfig(root, config);
   const problems = unknownParameters(named);
   const deployment = readDeployment(parameters, problems);
-  try {
-    assertStage(stage);
-    problems.push(...notifyProblems(job, queueName(job.jobName, stage)));
-  } catch (error) {
-    problems.push(asError(error).message);
-  }
-  problems.push(...budgetProblems(job, deployment));
+  problems.push(...budgetProblems(job, deployment), ...stageProblems(job, stage));
   const deployed = deployedJob(job, problems);
   const language = deployedLanguage(job.worker, dirname(configPath(root, config)), problems);
   if (deployment.workerImage !== '' && language !== 'python')
     problems.push('param workerImage belongs to a job with a worker in Python, and this job has none');
   if (problems.length > 0) throw new ServingError('bad_config', problems.join('\n'));
   const service = serviceName(job.jobName);
-  const { jobName } = job;
+  const queue = queueName(job.jobName, stage);
   const budget = budgetSettings(job, deployment);
   const { eventSources } = budget;
-  const names = {
-    service,
-    stage,
-    jobName,
-    job: deployed,
+  const names = { service, stage, jobName: job.jobName, job: deployed, now };
+  const resources = settingsOfResources(deployment, {
+    ...names,
     takesFileJobs: hasFileJobs(job),
     eventSources,
-    now,
-  };
-  const resources = settingsOfResources(deployment, names);
+  });
   const code = workerCode(deployment, { service, stage, language });
   return {
     ...deployment,
@@ -148,18 +136,18 @@ export function readSettings(
       deployment.redisMaxGB * 2 ** 30 * (deployment.redis === 'public' ? 0.6 : 0.8),
     ),
     ...queueSettings(job, stage),
-    ...notifySettings(job, queueName(jobName, stage)),
+    ...notifySettings(job, queue),
     ...trialSettings(job, [
       code.code.predict.name,
       code.code.batch.name,
       ...['predictions', 'status', 'dead-letter'].map((name) => `${service}-${stage}-${name}`),
       ...(job.release.trials ? [`${service}-${stage}-trials`] : []),
     ]),
-    ...fileJobSettings(job, queueName(jobName, stage)),
+    ...fileJobSettings(job, queue),
     ...bucketEventSettings(job),
     ...budget,
     absentFunctions: absentFunctions(job),
-    files: { ...filesOf(deployment), ...filesOfJob(job), trials: job.release.trials ? 'on' : 'off' },
+    files: filesOf(deployment, job),
     monitoring: monitoringOf(deployment, job, {
       service,
       stage,
@@ -169,13 +157,13 @@ export function readSettings(
   };
 }
 
-function absentFunctions(job: JobConfig): string[] {
-  return [
-    ...(hasTargets(job) ? [] : ['notifier']),
-    ...(hasFileJobs(job) ? [] : ['jobs']),
-    ...(job.release.trials ? [] : ['trials']),
-    ...(hasBudget(job.budget) ? [] : ['throttle']),
-  ];
+function stageProblems(job: JobConfig, stage: string): string[] {
+  try {
+    assertStage(stage);
+    return notifyProblems(job, queueName(job.jobName, stage));
+  } catch (error) {
+    return [asError(error).message];
+  }
 }
 
 function tagsOf({ tags }: Deployment): Readonly<Record<string, string>> {
@@ -232,43 +220,6 @@ function settingsOfJob(job: JobConfig) {
     bucketCors: bucketCors(job),
     // For osls: false allows no origin.
     cors: corsRules(job.http.corsOrigins) ?? (false as const),
-  };
-}
-
-function filesOfJob(job: JobConfig) {
-  const onOff = (isOn: boolean) => (isOn ? 'on' : 'off');
-  return {
-    notify: onOff(hasTargets(job)),
-    capture: onOff(isCapturing(job.capture)),
-    jobs: onOff(hasFileJobs(job)),
-    priority: onOff(job.queue.highShare > 0),
-    bucketEvents: onOff(hasTargets(job) || hasFileJobs(job)),
-    budget: onOff(hasBudget(job.budget)),
-    monthlyBudget: onOff(job.budget.perMonth > 0),
-  };
-}
-
-function filesOf(deployment: Deployment) {
-  const { redis, redisAuth, respondAsync, securityGroup, domain } = deployment;
-  const isInVpc = usesVpc(deployment);
-  const hasRedis = redis === 'node' || redis === 'serverless';
-  // A Redis on the internet always requires sign-in.
-  const signsIn = (hasRedis && redisAuth === 'iam') || redis === 'public';
-  const { network, alarmTopic } = filesOfRedis(deployment);
-  return {
-    respondAsync: respondAsync === 'off' ? 'off' : 'on',
-    sqsEndpoint: isInVpc && respondAsync === 'on' ? 'on' : 'off',
-    network: isInVpc && redis !== 'shared' ? network : 'none',
-    functionGroup: isInVpc ? (securityGroup === '' ? 'own' : 'existing') : 'none',
-    interfaces: isInVpc ? 'on' : 'off',
-    redis,
-    redisGroup: hasRedis ? 'own' : 'none',
-    // On a shared Redis every function signs in: infra/stack/redis/shared.yml.
-    redisAuth: signsIn ? 'iam' : 'none',
-    redisUsers: signsIn ? redis : 'none',
-    alarmTopic,
-    tracing: deployment.tracing,
-    domain: domain === '' ? 'off' : 'on',
   };
 }
 

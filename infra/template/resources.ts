@@ -23,7 +23,7 @@ type Zone = string | { readonly 'Fn::Select': readonly [number, { readonly 'Fn::
 export type Variables = Readonly<Record<string, CfnValue>>;
 
 /** Who publishes alarms. */
-export const ALARMS: string | readonly string[] = 'cloudwatch.amazonaws.com';
+const ALARMS: string | readonly string[] = 'cloudwatch.amazonaws.com';
 
 const FUNCTIONS = [
   'predict',
@@ -116,15 +116,6 @@ export function settingsOfRedis(deployment: RedisDeployment) {
     redisSnapshots: keeps ? 7 : 0,
     /** For osls: null means the credentials of the command. */
     deploymentRole: deployment.deploymentRole || null,
-  };
-}
-
-/** The alternatives of a stack with a Redis, as infra/stack/<part>/<value>.yml. */
-export function filesOfRedis({ vpcId, routeTableIds, alarmEmail, alarmTopic }: RedisDeployment) {
-  const existing = routeTableIds.length > 0 ? 'existing-to-s3' : 'existing';
-  return {
-    network: vpcId === '' ? 'own' : existing,
-    alarmTopic: alarmEmail === '' ? (alarmTopic === 'own' ? 'own' : 'none') : 'email',
   };
 }
 

@@ -2,8 +2,7 @@
  * The metrics that alarms and dashboard watch: functions, Redis nodes and the service's own. Names and timeouts are
  * also in serverless.yml; test/infra/monitoring-tests.ts compares them.
  */
-import { NOTIFIER_SECONDS } from '../../lib/config/job.ts';
-import { THROTTLE_SECONDS } from './budget.ts';
+import { NOTIFIER_SECONDS, THROTTLE_SECONDS } from '../../lib/config/job.ts';
 import type { CfnValue } from './resources.ts';
 
 export interface MonitoringRequest {

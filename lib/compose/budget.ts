@@ -57,7 +57,7 @@ export function tellThrottle(scope: Scope): void {
 }
 
 /** Counts the objects of large records and results. */
-export function countedStores<L extends LargeStore, P extends Payloads>(scope: Scope, large: L, payloads: P) {
+export function countedStores(scope: Scope, large: LargeStore, payloads: Payloads) {
   const { spendObjects } = scope.get(budget);
   const countedLarge: LargeStore = {
     put(...content) {

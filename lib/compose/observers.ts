@@ -1,7 +1,6 @@
 /** Composes the observers of an environment: those that it asks for, as one. */
 
 import type { Environment } from '../config/environment.ts';
-import { hasBudget } from '../contract/budget.ts';
 import { isCapturing } from '../contract/capture.ts';
 import { asError } from '../contract/errors.ts';
 import { logWarning } from '../contract/log.ts';
@@ -72,11 +71,6 @@ function commonObservers(scope: Scope): Observer[] {
     ...(own.budget ? [scope.get(own.budget.spending)] : []),
     FAILURES,
   ];
-}
-
-/** @returns undefined for a job without a budget, and for a function that cannot reach the sums */
-export async function loadBudget({ job, hasRedis }: Environment) {
-  return hasBudget(job.budget) && hasRedis ? import('./budget.ts') : undefined;
 }
 
 /** @returns undefined without a receiver. Invalid settings of a receiver are logged, and give undefined too */

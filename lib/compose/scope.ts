@@ -36,7 +36,7 @@ interface Own {
 interface BudgetParts {
   readonly budget: Part<Budget>;
   readonly spending: Part<Observer>;
-  /** What was spent so far. @throws results_unavailable */
+  /** The sums so far. @throws results_unavailable */
   readonly shown: (scope: Scope) => Promise<ShownBudget>;
   readonly tellThrottle: (scope: Scope) => void;
   readonly countedStores: (

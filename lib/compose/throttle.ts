@@ -4,6 +4,7 @@ import type { Spent } from '../contract/budget.ts';
 import { badConfig } from '../contract/errors.ts';
 import { logWarning } from '../contract/log.ts';
 import { budgetMark } from '../contract/names.ts';
+import { reachedLimit } from '../metrics/spent.ts';
 import type { EventSource, ThrottleDeps } from '../pipeline/throttle.ts';
 import { getText, putText } from '../s3/objects.ts';
 import { s3Client } from './s3.ts';
@@ -16,13 +17,12 @@ export async function composeThrottle(scope: Scope): Promise<ThrottleDeps> {
   const mark = { bucket, key: budgetMark(job.jobName) };
   const place = () => ({ ...environment.role, endpoint: environment.aws.endpoint });
   return {
-    limits: job.budget,
     sources: sourcesIn(eventSources),
     readMark: async () => spentIn(await getText(s3, mark)),
+    isReached: (spent) => reachedLimit(job.budget, spent, Date.now()) !== undefined,
     forget: () => putText(s3, mark, '{}'),
     concurrencyOf: (id) => concurrencyOf(place(), id),
     setConcurrency: (id, most) => setConcurrency(place(), id, most),
-    now: () => Date.now(),
     onChanged: logWarning,
   };
 }

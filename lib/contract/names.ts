@@ -102,7 +102,7 @@ export function trialKey(job: string, trial: string): string {
   return stateKey(job, `trial\t${trial}`);
 }
 
-/** What a month cost, as a whole and by day. As with `requestKey`, it is the state of no uri. */
+/** The costs of a month, as a whole and by day. As with `requestKey`, it is the state of no uri. */
 export function budgetKey(job: string, month: string): string {
   return stateKey(job, `budget\t${month}`);
 }

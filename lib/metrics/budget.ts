@@ -1,7 +1,8 @@
-/** What was spent of a budget, as GET /ready and GET /metrics show it. */
-import { BUDGET_DELIVERY_SECONDS, type BudgetLimits, reachedLimit, type Spent } from '../contract/budget.ts';
+/** The sums and the limits of a budget, as GET /ready and GET /metrics show it. */
+import { BUDGET_DELIVERY_SECONDS, type BudgetLimits, type Spent } from '../contract/budget.ts';
 import { type FunctionSize, timeCost } from './cost.ts';
 import type { Family } from './exposition/families.ts';
+import { reachedLimit } from './spent.ts';
 
 /** Dollars of a day or a month of UTC. */
 interface ShownPeriod {

@@ -10,7 +10,7 @@ import {
   USE_PRICES,
 } from '../contract/prices.ts';
 
-/** What decides the price of a function's time. */
+/** Decides the price of a function's time. */
 export interface FunctionSize {
   readonly memoryMB: number;
   readonly arch: Architecture;

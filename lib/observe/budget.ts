@@ -3,21 +3,12 @@
  * have reached a limit. While the sums are away nothing is refused that was not refused before: what they were is a fact
  * until the day is over.
  */
-import {
-  BUDGET_DELIVERY_SECONDS,
-  type BudgetLimits,
-  dayOf,
-  type Reached,
-  reachedLimit,
-  reachedText,
-  retryAfterSeconds,
-  type Spent,
-  spentNow,
-} from '../contract/budget.ts';
+import { BUDGET_DELIVERY_SECONDS, type BudgetLimits, type Reached, type Spent } from '../contract/budget.ts';
 import { ServingError } from '../contract/errors.ts';
 import { logError } from '../contract/log.ts';
 import type { Caller } from '../contract/values.ts';
 import { objectCost } from '../metrics/cost.ts';
+import { dayOf, reachedLimit, reachedText, retryAfterSeconds, spentNow } from '../metrics/spent.ts';
 
 export interface BudgetOptions {
   readonly limits: BudgetLimits;
@@ -44,13 +35,13 @@ const MONTH_FIELD = 'month';
 export class Budget {
   /** Why the sums could not be reached when they were last asked; undefined when they answered. */
   away: ServingError | undefined;
-  /** Told once for each limit that is reached, by the environment that learns of it. Its failure is logged. */
+  /** Called once for each limit that is reached, by the environment that learns of it. Its failure is logged. */
   onReached: ((spent: Spent) => Promise<unknown>) | undefined;
   readonly #options: BudgetOptions;
   #pending = 0;
   #spent: Spent | undefined;
   #dueAt = Number.NEGATIVE_INFINITY;
-  #toldUntilMs = 0;
+  #reportedUntilMs = 0;
 
   constructor(options: BudgetOptions) {
     this.#options = options;
@@ -110,7 +101,7 @@ export class Budget {
     }
   }
 
-  /** What could not be added counts in the day in which it can be. */
+  /** Dollars that could not be added count in the day in which it can be. */
   async #add(): Promise<void> {
     const { add, now, date } = this.#options;
     const dollars = this.#pending;
@@ -127,19 +118,19 @@ export class Budget {
       this.away = undefined;
       this.#spent = { date: today.date, day: sums.get(dayField) ?? 0, month: sums.get(MONTH_FIELD) ?? 0 };
     } catch (error) {
-      this.#pending += dollars;
+      this.spend(dollars);
       this.away = ServingError.from(error);
       throw error;
     }
-    await this.#tell();
+    await this.#report();
   }
 
-  async #tell(): Promise<void> {
+  async #report(): Promise<void> {
     const reached = this.reached();
-    if (!reached || !this.#spent || !this.onReached || this.#toldUntilMs === reached.untilMs) return;
-    this.#toldUntilMs = reached.untilMs;
+    if (!reached || !this.#spent || !this.onReached || this.#reportedUntilMs === reached.untilMs) return;
+    this.#reportedUntilMs = reached.untilMs;
     await this.onReached(this.#spent).catch((error: unknown) => {
-      this.#toldUntilMs = 0;
+      this.#reportedUntilMs = 0;
       logError(error, { phase: 'budget' });
     });
   }

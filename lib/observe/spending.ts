@@ -69,7 +69,7 @@ const OTHER_MB = 512;
 export function machineSpending(budget: Budget, size: FunctionSize): Observer {
   const small = { ...size, memoryMB: OTHER_MB };
   return {
-    // What is above the first unit of a request, whose size is not known when it is answered.
+    // Beyond the first unit of a request: its size is not known when it is answered.
     requestAccepted: ({ bytes }) => budget.spend(requestCost(bytes) - requestCost(0)),
     requestAnswered({ functionName, tookMs }: Fact<'requestAnswered'>) {
       if (functionName === undefined) return;
@@ -84,7 +84,7 @@ export function machineSpending(budget: Budget, size: FunctionSize): Observer {
   };
 }
 
-/** What the messages of an event cost in SQS. */
+/** The price of the messages of an event in SQS. */
 function eventCost(event: unknown): number {
   const { Records = [] }: { readonly Records?: readonly { readonly body?: unknown }[] } = Object(event);
   let bytes = 0;

@@ -93,7 +93,7 @@ export interface Observer {
     readonly ids: Readonly<Record<string, unknown>>;
     readonly messages: number | undefined;
     readonly isScheduled?: boolean;
-    /** Of the body of a request. */
+    /** The size of a request's body. */
     readonly bytes: () => number;
   }): void;
   /** A deployed function has answered; undefined when it threw. */

@@ -3,39 +3,38 @@
  * the month is over, or the limit was raised. It compares what is with what should be, so that a look that failed is made
  * up for by the next one.
  */
-import { type BudgetLimits, LEAST_CONCURRENCY, reachedLimit, type Spent } from '../contract/budget.ts';
+import { LEAST_CONCURRENCY, type Spent } from '../contract/budget.ts';
 import { allEnded } from '../contract/under-way.ts';
 
 /** A queue that calls a function. */
 export interface EventSource {
-  /** Of its mapping in Lambda. */
+  /** The id of its mapping in Lambda. */
   readonly id: string;
   /** Functions at the same time, as the settings say. */
   readonly concurrency: number;
 }
 
 export interface ThrottleDeps {
-  readonly limits: BudgetLimits;
   readonly sources: readonly EventSource[];
-  /** What was spent when a function found a limit reached; undefined when none has since the last `forget`. */
+  /** The sums with which a function found a limit reached; undefined when none has since the last `forget`. */
   readonly readMark: () => Promise<Spent | undefined>;
+  /** True while those sums reach a limit. */
+  readonly isReached: (spent: Spent) => boolean;
   readonly forget: () => Promise<void>;
   readonly concurrencyOf: (id: string) => Promise<number | undefined>;
   readonly setConcurrency: (id: string, most: number) => Promise<void>;
-  /** Ms since 1970. */
-  readonly now: () => number;
-  /** What was changed, for the log. */
+  /** Logs a change. */
   readonly onChanged: (text: string, facts: Readonly<Record<string, unknown>>) => void;
 }
 
 export const throttle = (deps: ThrottleDeps) => async (): Promise<{ readonly isSlow: boolean }> => {
   const spent = await deps.readMark();
   if (!spent) return { isSlow: false };
-  const reached = reachedLimit(deps.limits, spent, deps.now());
-  await allEnded(deps.sources.map((source) => (reached ? slowDown(source, deps) : restore(source, deps))));
+  const isSlow = deps.isReached(spent);
+  await allEnded(deps.sources.map((source) => (isSlow ? slowDown(source, deps) : restore(source, deps))));
   // Kept until all have their concurrency again: a failure above is repeated.
-  if (!reached) await deps.forget();
-  return { isSlow: reached !== undefined };
+  if (!isSlow) await deps.forget();
+  return { isSlow };
 };
 
 async function slowDown({ id }: EventSource, { concurrencyOf, setConcurrency, onChanged }: ThrottleDeps) {
@@ -45,7 +44,7 @@ async function slowDown({ id }: EventSource, { concurrencyOf, setConcurrency, on
   onChanged('a limit of the budget is reached: the queue is slowed down', { eventSource: id, was: current });
 }
 
-/** What a person has set meanwhile stays. */
+/** A concurrency that a person has set meanwhile stays. */
 async function restore(
   { id, concurrency }: EventSource,
   { concurrencyOf, setConcurrency, onChanged }: ThrottleDeps,

@@ -4,8 +4,9 @@
 import { MOST_RECORDS } from '../../console/api.ts';
 import { sqsClient } from '../../lib/compose/accept.ts';
 import { captureSlot } from '../../lib/compose/capture-slot.ts';
+import { loadBudget } from '../../lib/compose/load-budget.ts';
 import { namedModels } from '../../lib/compose/named.ts';
-import { loadBudget, openTracing } from '../../lib/compose/observers.ts';
+import { openTracing } from '../../lib/compose/observers.ts';
 import { results } from '../../lib/compose/results.ts';
 import { s3Client } from '../../lib/compose/s3.ts';
 import { Scope } from '../../lib/compose/scope.ts';

@@ -87,20 +87,26 @@ test('throttle changes the queues of its stack and one object of the bucket, and
       .filter((found) => found.role === role)
       .map(({ statement: { Action, Resource } }) => [[Action].flat().join(), JSON.stringify(Resource)]);
   const mark = JSON.stringify({ 'Fn::Sub': '${Bucket.Arn}/budget/serving_stream.json' });
-  assert.deepEqual(places('ThrottleRole').toSorted(), [
+  assert.deepEqual(
+    places('ThrottleRole').toSorted(([a = ''], [b = '']) => a.localeCompare(b)),
     [
-      'lambda:GetEventSourceMapping,lambda:UpdateEventSourceMapping',
-      JSON.stringify([
-        {
-          'Fn::Sub':
-            'arn:${AWS::Partition}:lambda:${AWS::Region}:${AWS::AccountId}:event-source-mapping:${BatchEventSourceMappingSQSQueue}',
-        },
-      ]),
+      [
+        'lambda:GetEventSourceMapping,lambda:UpdateEventSourceMapping',
+        JSON.stringify([
+          {
+            'Fn::Sub':
+              'arn:${AWS::Partition}:lambda:${AWS::Region}:${AWS::AccountId}:event-source-mapping:${BatchEventSourceMappingSQSQueue}',
+          },
+        ]),
+      ],
+      [
+        'logs:CreateLogStream,logs:PutLogEvents',
+        JSON.stringify({ 'Fn::GetAtt': ['ThrottleLogGroup', 'Arn'] }),
+      ],
+      ['s3:GetObject,s3:PutObject', mark],
+      ['s3:ListBucket', JSON.stringify({ 'Fn::GetAtt': ['Bucket', 'Arn'] })],
     ],
-    ['logs:CreateLogStream,logs:PutLogEvents', JSON.stringify({ 'Fn::GetAtt': ['ThrottleLogGroup', 'Arn'] })],
-    ['s3:GetObject,s3:PutObject', mark],
-    ['s3:ListBucket', JSON.stringify({ 'Fn::GetAtt': ['Bucket', 'Arn'] })],
-  ]);
+  );
   assert.ok(places('BatchRole').some(([actions, on]) => actions === 's3:PutObject' && on === mark));
 });
 
@@ -156,7 +162,7 @@ test('a deployer may make a budget of AWS, and only where there is one', async (
       partition: 'aws',
       deploymentRole: null,
     } as const;
-    return deployerPolicies({ ...request, template: template as never }).flatMap(({ Statement }) =>
+    return deployerPolicies({ ...request, template }).flatMap(({ Statement }) =>
       Statement.flatMap(({ Action }) => Action),
     );
   };

@@ -10,7 +10,7 @@ export interface StandInEventSources {
   readonly concurrency: Map<string, number | undefined>;
   /** Ids that another change is under way of. */
   readonly busy: Set<string>;
-  /** What was asked, as `GET id` and `PUT id`, with the service that the signature names. */
+  /** The calls, as `GET id` and `PUT id`, with the service that the signature names. */
   readonly asked: string[];
 }
 

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import type { Context, SQSBatchResponse } from 'aws-lambda';
+import type { Context } from 'aws-lambda';
 import { Redis } from 'ioredis';
 import { predict as createPredict } from '../../../functions/predict.ts';
 import { status as createStatus } from '../../../functions/status.ts';
@@ -11,8 +11,8 @@ import { composeBatch } from '../../../lib/compose/batch.ts';
 import { lambdaHandler } from '../../../lib/compose/handler.ts';
 import { composePredict } from '../../../lib/compose/predict.ts';
 import { composeStatus } from '../../../lib/compose/status.ts';
-import { dayOf } from '../../../lib/contract/budget.ts';
 import { budgetKey, budgetMark } from '../../../lib/contract/names.ts';
+import { dayOf } from '../../../lib/metrics/spent.ts';
 import { serveEvent } from '../../../lib/pipeline/event.ts';
 import { openS3 } from '../../../lib/s3/client.ts';
 import { getText } from '../../../lib/s3/objects.ts';
@@ -81,10 +81,7 @@ async function deployment(t: TestContext, budget: object) {
     batch: async () => {
       const handler = await lambdaHandler('sqs', serveEvent, (scope) => composeBatch(scope));
       return (...uris: string[]) =>
-        handler(
-          { Records: uris.map((uri) => message(uri, image)) } as never,
-          CONTEXT,
-        ) as Promise<SQSBatchResponse>;
+        handler({ Records: uris.map((uri) => message(uri, image)) } as never, CONTEXT);
     },
   };
 }

@@ -1,4 +1,4 @@
-/** What calls cost, against sums that are calculated here by hand. */
+/** The costs of calls, against sums that are calculated here by hand. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { callCost, objectCost, queueCost, requestCost, timeCost } from '../../../lib/metrics/cost.ts';

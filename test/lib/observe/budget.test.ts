@@ -1,4 +1,4 @@
-/** What an environment counts, when it delivers it, and when it refuses requests. */
+/** Costs that an environment counts, when it delivers them, and when it refuses requests. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Spent } from '../../../lib/contract/budget.ts';
@@ -73,7 +73,7 @@ test('a request costs its opening, its billed time, its invocation and its unit 
   all.clock.ms = 800.2;
   all.deployed.functionOpened?.({ tookMs: 300 });
   await call(all, 12.5, 600 * 1_024);
-  // What follows the delivery is delivered with the next call.
+  // The time after the delivery is delivered with the next call.
   const second = REQUEST + 1e-6;
   near(all.sum(), 801 * MS + 11 * MS + CALL + second);
   await all.budget.read();
@@ -149,7 +149,8 @@ test('an environment delivers with its first answer, then every five seconds', a
 test('requests are answered up to the limit of all environments together, and then refused until the day is over', async () => {
   const all = environment();
   const acquired: string[] = [];
-  const { acquire } = all.budget.before({ acquire: async () => void acquired.push('token') });
+  const limiter = all.budget.before({ acquire: async () => void acquired.push('token') });
+  const acquire = async () => limiter.acquire();
   await all.budget.open();
   await acquire();
   all.others(5);
@@ -171,7 +172,7 @@ test('the limit of a month is kept through its days', async () => {
   const all = environment({ perDay: 0, perMonth: 10 });
   all.others(10, '28');
   await all.budget.open();
-  const { acquire } = all.budget.before(undefined);
+  const acquire = async () => all.budget.before(undefined).acquire();
   await assert.rejects(acquire(), /budget\.perMonth/);
   all.clock.date += DAY_MS;
   await assert.rejects(acquire(), /budget\.perMonth.*2026-12-01/);
@@ -182,7 +183,7 @@ test('the limit of a month is kept through its days', async () => {
 test('while the sums are away requests go on, and what was not delivered is delivered later', async () => {
   const all = environment();
   all.store.isAway = true;
-  const { acquire } = all.budget.before(undefined);
+  const acquire = async () => all.budget.before(undefined).acquire();
   await all.budget.open();
   await acquire();
   await call(all, 10);
@@ -209,7 +210,7 @@ test('a limit that is known to be reached is kept while the sums are away', asyn
   await assert.rejects(all.budget.before(undefined).acquire(), { code: 'rate_limited' });
 });
 
-test('a limit that is reached is told once a day, and again where that failed', async () => {
+test('a limit that is reached is reported once a day, and again where that failed', async () => {
   const all = environment();
   all.others(5);
   await all.budget.open();

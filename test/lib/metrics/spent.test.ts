@@ -1,14 +1,8 @@
 /** The days and months of a budget, and when a limit is reached. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import {
-  dayOf,
-  hasBudget,
-  reachedLimit,
-  reachedText,
-  retryAfterSeconds,
-  spentNow,
-} from '../../../lib/contract/budget.ts';
+import { hasBudget } from '../../../lib/contract/budget.ts';
+import { dayOf, reachedLimit, reachedText, retryAfterSeconds, spentNow } from '../../../lib/metrics/spent.ts';
 
 const at = (text: string) => Date.parse(text);
 const LIMITS = { perDay: 5, perMonth: 100 };
@@ -55,7 +49,7 @@ test('what was spent yesterday counts in the month only, and nothing of the last
   assert.equal(reachedLimit(LIMITS, spent, at('2026-11-30T00:00:00Z')), undefined);
 });
 
-test('a client is told the end, and to come back within an hour', () => {
+test('a client reads the end, and comes back within an hour', () => {
   const reached = { setting: 'budget.perDay', untilMs: at('2026-11-30T00:00:00Z') } as const;
   const after = (time: string) => retryAfterSeconds(reached, at(time));
   assert.deepEqual(
