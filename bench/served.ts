@@ -6,7 +6,7 @@ import type { APIGatewayProxyEventV2, SQSEvent } from 'aws-lambda';
 import { httpEvent, sqsEvent } from '../cli/tune/events.ts';
 import { predict } from '../functions/predict.ts';
 import { type OnnxRunner, openOnnx } from '../lib/compose/onnx.ts';
-import { connect, openResults, openStates, openTrialCounts } from '../lib/compose/store.ts';
+import { connect, openResults, openStates, openSums } from '../lib/compose/store.ts';
 import { logError } from '../lib/contract/log.ts';
 import { ModelManager } from '../lib/inference/model-manager.ts';
 import { TrialWatch } from '../lib/observe/trial.ts';
@@ -75,7 +75,7 @@ export function serve(
     batching: 'always',
   } as const;
   const trials = new TrialWatch({
-    deliver: (trial, counts) => openTrialCounts(connection, { job: JOB }).add(trial, counts),
+    deliver: (trial, counts) => openSums(connection, { job: JOB, kind: 'trial' }).add(trial, counts),
     now: Date.now,
   });
   const host = new ModelManager<OnnxRunner>(

@@ -106,7 +106,7 @@ function contender(
     name,
     async call(index) {
       const awsRequestId = `request-${requests++}`;
-      own?.functionCalled({ ids: {}, messages: undefined });
+      own?.functionCalled({ ids: {}, messages: undefined, bytes: () => 0 });
       const event = elementAt(events, index % events.length, 'events');
       const answer = await served?.predict(event, { ...CONTEXT, awsRequestId });
       await own?.flush();

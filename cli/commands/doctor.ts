@@ -71,6 +71,7 @@ async function examined(request: FactsRequest, options: Examined, output: Output
   const { idlePrice, idlePriceText } = await import('../../infra/doctor/idle-price.ts');
   const { redisKindText } = await import('../../infra/doctor/kinds.ts');
   const { capacityOf, capacityText } = await import('../../infra/doctor/capacity.ts');
+  const { budgetFacts, budgetText } = await import('../../infra/doctor/budget.ts');
   const { facts, configFile, templateFile } = await readFacts(request);
   const shared = facts.template && sharedStackOf(facts.template);
   if (shared && region !== undefined)
@@ -96,6 +97,7 @@ async function examined(request: FactsRequest, options: Examined, output: Output
   ].join('; ');
   const idle = facts.template ? idlePrice(facts.template) : null;
   const capacity = shared ? null : capacityOf(facts.settings, facts.job);
+  const budget = shared ? null : budgetFacts(facts.settings, facts.job);
   const colours = process.stdout.isTTY && !variables['NO_COLOR'];
   const columns = process.stdout.columns || DEFAULT_COLUMNS;
   const report = reportText(examination, { colours, columns, title });
@@ -103,9 +105,11 @@ async function examined(request: FactsRequest, options: Examined, output: Output
     report,
     ...(idle ? [idlePriceText(idle)] : []),
     ...(capacity ? [capacityText(capacity), redisKindText(facts.settings.files.redis)] : []),
+    ...(budget ? [budgetText(budget)] : []),
     ...(account ? [`\n${accountText(account)}`] : []),
   ];
-  output.answer({ ok, stage, ...places, archives, idle, capacity, account, ...examination }, text.join('\n'));
+  const document = { ok, stage, ...places, archives, idle, capacity, budget, account, ...examination };
+  output.answer(document, text.join('\n'));
   return ok ? EXIT.ok : EXIT.failed;
 }
 

@@ -4,11 +4,13 @@ import { ServingError } from '../../lib/contract/errors.ts';
 import { percentText } from '../../lib/contract/share.ts';
 import type { CanaryShare, ServedVersions } from '../../lib/contract/values.ts';
 import { setVariables } from '../../lib/contract/variables.ts';
+import type { ShownBudget } from '../../lib/metrics/budget.ts';
 import type { TimerReport } from '../../lib/metrics/timers.ts';
 import { findRunning, type StackRecord } from '../../local/service/data-folder.ts';
 import { otherServices } from '../../local/service/services.ts';
 import { type AccessOptions, authorizedFetch } from '../../sdk/access.ts';
 import { request } from '../../sdk/fetch.ts';
+import { budgetText } from '../budget.ts';
 import { lostText } from '../capture/lost.ts';
 import { defineCommand } from '../command.ts';
 import type { NoticePlace } from '../notify/notices.ts';
@@ -115,7 +117,7 @@ async function ask(http: string, access: AccessOptions) {
   const send = authorizedFetch(http, access);
   try {
     const { body } = await request(`${http}/ready`, {}, ANSWER_LIMIT_MS, undefined, send);
-    const { ready, model, canary, shadow, serving, lostCaptures }: Ready = Object(body);
+    const { ready, model, canary, shadow, serving, lostCaptures, budget }: Ready = Object(body);
     if (ready !== true)
       throw new ServingError('internal', `${http}/ready did not answer as this service does`);
     const metrics = await request(`${http}/metrics`, {}, ANSWER_LIMIT_MS, undefined, send);
@@ -127,6 +129,7 @@ async function ask(http: string, access: AccessOptions) {
       shadow,
       serving,
       lostCaptures,
+      budget,
       reason: undefined,
       metrics: counted,
       unreachable: false,
@@ -142,6 +145,7 @@ async function ask(http: string, access: AccessOptions) {
       shadow: undefined,
       serving: undefined,
       lostCaptures: undefined,
+      budget: undefined,
       reason: known.message,
       metrics: [],
       unreachable,
@@ -156,6 +160,7 @@ interface Ready {
   readonly shadow?: ServedVersions['shadow'];
   readonly serving?: readonly { readonly version: string; readonly at: string }[];
   readonly lostCaptures?: number;
+  readonly budget?: ShownBudget;
 }
 
 function answerText({
@@ -165,6 +170,7 @@ function answerText({
   shadow,
   serving = [],
   lostCaptures = 0,
+  budget,
   reason,
   metrics,
 }: Awaited<ReturnType<typeof ask>>): string {
@@ -186,5 +192,6 @@ function answerText({
   const old = others.map(({ version, at }) => `  version ${version} answered too, last at ${at}`);
   const lost = lostCaptures > 0 ? [`  ${lostText(lostCaptures)}; the log says why`] : [];
   const head = `ready${model === undefined ? '' : `, model version ${model}`}`;
-  return [head, ...trials, ...old, ...lost, ...rows].join('\n');
+  const spent = budget ? [`  ${budgetText(budget)}`] : [];
+  return [head, ...trials, ...old, ...lost, ...spent, ...rows].join('\n');
 }

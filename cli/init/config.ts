@@ -14,6 +14,7 @@ const ABOUT: Readonly<Record<keyof typeof GROUPS, string>> = {
   jobs: 'Jobs over files (docs/how-to/jobs-over-files.md).',
   function: 'The Lambda functions.',
   http: 'The HTTPS API.',
+  budget: 'What requests and records may cost (docs/how-to/limit-what-it-costs.md).',
   models: 'Further models beside that of modelPath (docs/how-to/serve-many-models.md).',
   capture: 'What is kept of requests and records, to be replayed (docs/how-to/replay.md).',
   release: 'What a new version of the model has to pass.',

@@ -1,5 +1,5 @@
 /** How far a job is and what it cost, in words. */
-import { PRICES } from '../../infra/prices.ts';
+import { PRICES } from '../../lib/contract/prices.ts';
 import type { Progress, Summary } from '../../lib/jobs/request.ts';
 import type { JobState } from '../../local/console/job-place.ts';
 

@@ -1,12 +1,13 @@
 /**
  * The bill of a month by part, each way taken alone: every record by POST /predict, or every record through the queue in full events.
- * The quantities are those of docs/explanation/costs.md, the prices those of infra/prices.ts.
+ * The quantities are those of docs/explanation/costs.md, the prices those of lib/contract/prices.ts.
  */
 import { capacityOf } from '../../infra/doctor/capacity.ts';
 import type { IdlePrice } from '../../infra/doctor/idle-price.ts';
 import { ECPUS_OF_RECORD } from '../../infra/doctor/kinds.ts';
-import { IDLE_PRICES, PRICES, USE_PRICES } from '../../infra/prices.ts';
 import type { JobConfig } from '../../lib/config/job.ts';
+import { IDLE_PRICES, PRICES, USE_PRICES } from '../../lib/contract/prices.ts';
+import { ACCESS_LOG_BYTES, CALL_LOG_BYTES } from '../../lib/metrics/cost.ts';
 import { batchCost, predictCost } from '../tune/cost.ts';
 import type { Calls } from './calls.ts';
 import { bytesOfDailyRecord, type PlannedStack } from './limits.ts';
@@ -29,12 +30,8 @@ export interface BilledStack extends PlannedStack {
 }
 
 const MILLION = 1e6;
-const KB = 1e3;
 const GB = 1e9;
 const MONTH_SECONDS = MONTH_HOURS * 3_600;
-/** Bytes of logs: of a call, ours and Lambda's, and of the access log of a request. */
-const CALL_LOG_BYTES = 0.9 * KB;
-const ACCESS_LOG_BYTES = 0.4 * KB;
 /** Metrics of our own that a function writes. */
 const METRICS = { predict: 6, batch: 7 } as const;
 /** X-Ray: the first call of each second, and a twentieth of the others. */

@@ -2,7 +2,7 @@
 import { capacityOf } from '../../infra/doctor/capacity.ts';
 import { idlePrice } from '../../infra/doctor/idle-price.ts';
 import type { Facts } from '../../infra/doctor/rule.ts';
-import { PRICES } from '../../infra/prices.ts';
+import { PRICES } from '../../lib/contract/prices.ts';
 import { type BilledStack, billOf, serverlessPrice, togetherOf } from './bill.ts';
 import type { Calls } from './calls.ts';
 import { bytesOfDailyRecord, limitsOf } from './limits.ts';

@@ -3,10 +3,12 @@
  * proportional to memory: below one vCPU the measured time is divided by the share, which is computed, not measured.
  * Above the cores of this machine there is no data to compute from.
  */
-import type { Architecture } from '../../infra/prices.ts';
-import { API_UNIT_BYTES, ARCHITECTURES, PRICES, QUEUE_UNIT_BYTES } from '../../infra/prices.ts';
+
 import { LIMITS } from '../../lib/contract/limits.ts';
+import type { Architecture } from '../../lib/contract/prices.ts';
+import { API_UNIT_BYTES, ARCHITECTURES, PRICES, QUEUE_UNIT_BYTES } from '../../lib/contract/prices.ts';
 import { threadsForMemory } from '../../lib/inference/threads.ts';
+import { billedMs, gigabyteSeconds } from '../../lib/metrics/cost.ts';
 import type { MeasuredPoint, ModelFacts } from './points.ts';
 
 /** In dollars, per million predictions. */
@@ -118,12 +120,6 @@ function callResult(
   return { records, ms, p99Ms, perSecond: (records * 1000) / ms, costs: Object.fromEntries(costs) as Costs };
 }
 
-/** Lambda bills whole milliseconds, rounded up. */
-export function billedMs(ms: number): number {
-  // Ignores rounding errors: 4.000000000001 is 4.
-  return Math.ceil(Number(ms.toFixed(6)));
-}
-
 /** The least memory of a function in MB that holds this peak. */
 export function memoryForPeak(peakMB: number): number {
   return Math.max(LEAST_MEMORY_MB, Math.ceil(peakMB));
@@ -132,11 +128,6 @@ export function memoryForPeak(peakMB: number): number {
 /** The time with at least one vCPU, at a memory setting that may give less. */
 export function msAt(ms: number, memoryMB: number): number {
   return ms / Math.min(1, memoryMB / MB_PER_VCPU);
-}
-
-/** The GB-seconds of these calls. */
-export function gigabyteSeconds(calls: number, ms: number, memoryMB: number): number {
-  return calls * (ms / 1000) * (memoryMB / 1024);
 }
 
 /** Requests that find no environment: their share, and the INIT and run of each in ms. */

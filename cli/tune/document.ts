@@ -1,8 +1,8 @@
 /** The JSON document of `tune`. Scripts rely on it: docs/how-to/tune.md lists its keys, and a test compares them. */
 import { availableParallelism } from 'node:os';
-import { PRICES } from '../../infra/prices.ts';
 import type { JobConfig } from '../../lib/config/job.ts';
 import { LIMITS } from '../../lib/contract/limits.ts';
+import { PRICES } from '../../lib/contract/prices.ts';
 import { verificationNotes } from '../../lib/contract/verification-text.ts';
 import { machineFacts } from '../../onnx-import/index.ts';
 import { bytesText } from '../dlq/text.ts';

@@ -1,6 +1,6 @@
 /** The options of `tune`. An input's name may hold a colon, a slash or a dot; only the last `=` separates its sizes. */
 import { resolve } from 'node:path';
-import { ARCHITECTURES } from '../../infra/prices.ts';
+import { ARCHITECTURES } from '../../lib/contract/prices.ts';
 import { unexpected, type Values, wrongUse } from '../command.ts';
 import { YES } from '../service.ts';
 import { DATA_ENDINGS, type DataFile, type Sizes } from './inputs.ts';

@@ -3,8 +3,9 @@
  * threadPerModel and batchSize, so these are chosen together. The cheapest setting is often only slightly cheaper
  * than a much faster one, so a setting that costs up to 5 % more and is at least 1.2 times as fast is preferred.
  */
-import type { Architecture } from '../../infra/prices.ts';
+
 import type { JobConfig } from '../../lib/config/job.ts';
+import type { Architecture } from '../../lib/contract/prices.ts';
 import { threadsForMemory } from '../../lib/inference/threads.ts';
 import type { CallResult, Setting, SettingResult } from './cost.ts';
 

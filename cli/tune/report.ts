@@ -3,8 +3,8 @@
  * computed rather than measured is marked with `*` or `?`.
  */
 
-import type { Architecture } from '../../infra/prices.ts';
 import { elementAt } from '../../lib/contract/present.ts';
+import type { Architecture } from '../../lib/contract/prices.ts';
 import { formatShape } from '../../lib/contract/tensor.ts';
 import { bytesText } from '../dlq/text.ts';
 import { linesOf } from './config.ts';

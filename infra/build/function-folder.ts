@@ -17,6 +17,7 @@ export const FUNCTIONS = [
   'predict',
   'predictions',
   'status',
+  'throttle',
   'trials',
 ] as const;
 

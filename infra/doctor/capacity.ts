@@ -1,9 +1,9 @@
 /**
  * How many records a day the Redis of a stack holds, and what reading their results costs, from the settings. Bytes are
- * those that test/infra/capacity.test.ts measures; prices are those of infra/prices.ts.
+ * those that test/infra/capacity.test.ts measures; prices are those of lib/contract/prices.ts.
  */
 import type { JobConfig } from '../../lib/config/job.ts';
-import { IDLE_PRICES, PRICES } from '../prices.ts';
+import { IDLE_PRICES, PRICES } from '../../lib/contract/prices.ts';
 import type { Settings } from '../template/config.ts';
 
 /** Bytes of Redis for a record with a uri of 36 characters, with what Redis itself needs for keys. */

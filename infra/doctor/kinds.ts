@@ -3,7 +3,7 @@
  * and capacities are calculated here for the defaults of dev and prod, and for one GB.
  */
 import type { JobConfig } from '../../lib/config/job.ts';
-import { IDLE_PRICES, PRICES } from '../prices.ts';
+import { IDLE_PRICES, PRICES } from '../../lib/contract/prices.ts';
 import type { Settings } from '../template/config.ts';
 import { capacityOf } from './capacity.ts';
 

@@ -15,6 +15,7 @@ import {
   visibilityTimeoutSeconds,
 } from '../../lib/config/job.ts';
 
+import { hasBudget } from '../../lib/contract/budget.ts';
 import { isCapturing } from '../../lib/contract/capture.ts';
 import { asError, ServingError } from '../../lib/contract/errors.ts';
 import {
@@ -31,8 +32,10 @@ import { assertStage, queueName, serviceName } from '../../lib/queue/names.ts';
 import { deployedLanguage, deployedNotes, deployedSettings } from '../../lib/workers/deployment.ts';
 import type { Network } from '../account/deployed-stack.ts';
 import { bucketCors, bucketRules } from './bucket-rules.ts';
+import { budgetProblems, budgetSettings } from './budget.ts';
 import type { Conventions } from './conventions.ts';
 import { bucketEventSettings, fileJobSettings } from './file-jobs.ts';
+import { absentFunctions, filesOf } from './files.ts';
 import { fullMonitoring, type Monitoring } from './monitoring.ts';
 import { notifyProblems, notifySettings } from './notify.ts';
 import {
@@ -41,10 +44,9 @@ import {
   type Parameters,
   readDeployment,
   unknownParameters,
-  usesVpc,
 } from './parameters.ts';
 import { queueSettings } from './record-queues.ts';
-import { filesOfRedis, type SettingsOfResources, settingsOfResources } from './resources.ts';
+import { type SettingsOfResources, settingsOfResources } from './resources.ts';
 import { trialSettings } from './trials.ts';
 import type { MonitoringRequest } from './watched.ts';
 import { type WorkerCode, workerCode } from './worker-code.ts';
@@ -72,6 +74,7 @@ export interface Settings
     ReturnType<typeof trialSettings>,
     ReturnType<typeof fileJobSettings>,
     ReturnType<typeof bucketEventSettings>,
+    ReturnType<typeof budgetSettings>,
     Omit<Deployment, keyof SettingsOfResources | 'monitoring' | 'tags'> {
   /** The tags of every resource. */
   readonly tags: Readonly<Record<string, string>>;
@@ -86,9 +89,7 @@ export interface Settings
   /** Added to the template. */
   readonly monitoring: Monitoring;
   /** The alternative to use for a part of the stack: infra/stack/<part>/<value>.yml. */
-  readonly files: ReturnType<typeof filesOf> &
-    ReturnType<typeof filesOfJob> &
-    Readonly<Record<'trials', 'on' | 'off'>>;
+  readonly files: ReturnType<typeof filesOf>;
   /** Functions of serverless.yml that this stack does not have. */
   readonly absentFunctions: readonly string[];
 }
@@ -105,21 +106,22 @@ export function readSettings(
   const { job } = readJobConfig(root, config);
   const problems = unknownParameters(named);
   const deployment = readDeployment(parameters, problems);
-  try {
-    assertStage(stage);
-    problems.push(...notifyProblems(job, queueName(job.jobName, stage)));
-  } catch (error) {
-    problems.push(asError(error).message);
-  }
+  problems.push(...budgetProblems(job, deployment), ...stageProblems(job, stage));
   const deployed = deployedJob(job, problems);
   const language = deployedLanguage(job.worker, dirname(configPath(root, config)), problems);
   if (deployment.workerImage !== '' && language !== 'python')
     problems.push('param workerImage belongs to a job with a worker in Python, and this job has none');
   if (problems.length > 0) throw new ServingError('bad_config', problems.join('\n'));
   const service = serviceName(job.jobName);
-  const { jobName } = job;
-  const names = { service, stage, jobName, job: deployed, takesFileJobs: hasFileJobs(job), now };
-  const resources = settingsOfResources(deployment, names);
+  const queue = queueName(job.jobName, stage);
+  const budget = budgetSettings(job, deployment);
+  const { eventSources } = budget;
+  const names = { service, stage, jobName: job.jobName, job: deployed, now };
+  const resources = settingsOfResources(deployment, {
+    ...names,
+    takesFileJobs: hasFileJobs(job),
+    eventSources,
+  });
   const code = workerCode(deployment, { service, stage, language });
   return {
     ...deployment,
@@ -134,17 +136,18 @@ export function readSettings(
       deployment.redisMaxGB * 2 ** 30 * (deployment.redis === 'public' ? 0.6 : 0.8),
     ),
     ...queueSettings(job, stage),
-    ...notifySettings(job, queueName(jobName, stage)),
+    ...notifySettings(job, queue),
     ...trialSettings(job, [
       code.code.predict.name,
       code.code.batch.name,
       ...['predictions', 'status', 'dead-letter'].map((name) => `${service}-${stage}-${name}`),
       ...(job.release.trials ? [`${service}-${stage}-trials`] : []),
     ]),
-    ...fileJobSettings(job, queueName(jobName, stage)),
+    ...fileJobSettings(job, queue),
     ...bucketEventSettings(job),
+    ...budget,
     absentFunctions: absentFunctions(job),
-    files: { ...filesOf(deployment), ...filesOfJob(job), trials: job.release.trials ? 'on' : 'off' },
+    files: filesOf(deployment, job),
     monitoring: monitoringOf(deployment, job, {
       service,
       stage,
@@ -154,12 +157,13 @@ export function readSettings(
   };
 }
 
-function absentFunctions(job: JobConfig): string[] {
-  return [
-    ...(hasTargets(job) ? [] : ['notifier']),
-    ...(hasFileJobs(job) ? [] : ['jobs']),
-    ...(job.release.trials ? [] : ['trials']),
-  ];
+function stageProblems(job: JobConfig, stage: string): string[] {
+  try {
+    assertStage(stage);
+    return notifyProblems(job, queueName(job.jobName, stage));
+  } catch (error) {
+    return [asError(error).message];
+  }
 }
 
 function tagsOf({ tags }: Deployment): Readonly<Record<string, string>> {
@@ -192,6 +196,7 @@ function monitoringOf(
     hasTargets: hasTargets(job),
     trialsSeconds: job.release.trials ? trialsSeconds(job) : 0,
     hasFileJobs: hasFileJobs(job),
+    hasBudget: hasBudget(job.budget),
     redisNodes: deployment.redis === 'node' ? deployment.redisNodes : 0,
     redisNodeType: deployment.redisNodeType,
   });
@@ -215,41 +220,6 @@ function settingsOfJob(job: JobConfig) {
     bucketCors: bucketCors(job),
     // For osls: false allows no origin.
     cors: corsRules(job.http.corsOrigins) ?? (false as const),
-  };
-}
-
-function filesOfJob(job: JobConfig) {
-  const onOff = (isOn: boolean) => (isOn ? 'on' : 'off');
-  return {
-    notify: onOff(hasTargets(job)),
-    capture: onOff(isCapturing(job.capture)),
-    jobs: onOff(hasFileJobs(job)),
-    priority: onOff(job.queue.highShare > 0),
-    bucketEvents: onOff(hasTargets(job) || hasFileJobs(job)),
-  };
-}
-
-function filesOf(deployment: Deployment) {
-  const { redis, redisAuth, respondAsync, securityGroup, domain } = deployment;
-  const isInVpc = usesVpc(deployment);
-  const hasRedis = redis === 'node' || redis === 'serverless';
-  // A Redis on the internet always requires sign-in.
-  const signsIn = (hasRedis && redisAuth === 'iam') || redis === 'public';
-  const { network, alarmTopic } = filesOfRedis(deployment);
-  return {
-    respondAsync: respondAsync === 'off' ? 'off' : 'on',
-    sqsEndpoint: isInVpc && respondAsync === 'on' ? 'on' : 'off',
-    network: isInVpc && redis !== 'shared' ? network : 'none',
-    functionGroup: isInVpc ? (securityGroup === '' ? 'own' : 'existing') : 'none',
-    interfaces: isInVpc ? 'on' : 'off',
-    redis,
-    redisGroup: hasRedis ? 'own' : 'none',
-    // On a shared Redis every function signs in: infra/stack/redis/shared.yml.
-    redisAuth: signsIn ? 'iam' : 'none',
-    redisUsers: signsIn ? redis : 'none',
-    alarmTopic,
-    tracing: deployment.tracing,
-    domain: domain === '' ? 'off' : 'on',
   };
 }
 
@@ -280,10 +250,15 @@ function deployedJob(config: JobConfig, problems: string[]): string {
     worker,
     notify,
     capture,
+    budget,
     ...job
   } = config;
   const deployed = deployedSettings(worker, DEFAULT_JOB.worker, problems);
-  const parts = { ...(hasTargets(config) && { notify }), ...(isCapturing(capture) && { capture }) };
+  const parts = {
+    ...(hasTargets(config) && { notify }),
+    ...(isCapturing(capture) && { capture }),
+    ...(hasBudget(budget) && { budget }),
+  };
   const text = JSON.stringify({ ...job, ...parts, worker: deployed });
   const bytes = Buffer.byteLength(text);
   if (bytes > MAX_JOB_BYTES) {

@@ -22,6 +22,9 @@ type Zone = string | { readonly 'Fn::Select': readonly [number, { readonly 'Fn::
 
 export type Variables = Readonly<Record<string, CfnValue>>;
 
+/** Who publishes alarms. */
+const ALARMS: string | readonly string[] = 'cloudwatch.amazonaws.com';
+
 const FUNCTIONS = [
   'predict',
   'batch',
@@ -32,6 +35,7 @@ const FUNCTIONS = [
   'notifier',
   'trials',
   'jobs',
+  'throttle',
 ] as const;
 
 /** Read in serverless.yml and infra/stack/ as ${self:custom.settings.<name>}. */
@@ -83,6 +87,8 @@ interface Names {
   readonly job: string;
   /** True if the stack takes jobs over files. */
   readonly takesFileJobs: boolean;
+  /** The mappings of the queues, with their concurrency. */
+  readonly eventSources: CfnValue;
   readonly now: Date;
 }
 
@@ -100,6 +106,8 @@ export function settingsOfRedis(deployment: RedisDeployment) {
     routeTableIds,
     alarmActions: alarmActions(deployment),
     alarmEmail: deployment.alarmEmail,
+    /** Who may publish to a topic of the stack. */
+    alarmPublishers: ALARMS,
     redisNodeType: deployment.redisNodeType,
     redisNodes,
     redisFailover: redisNodes > 1,
@@ -108,15 +116,6 @@ export function settingsOfRedis(deployment: RedisDeployment) {
     redisSnapshots: keeps ? 7 : 0,
     /** For osls: null means the credentials of the command. */
     deploymentRole: deployment.deploymentRole || null,
-  };
-}
-
-/** The alternatives of a stack with a Redis, as infra/stack/<part>/<value>.yml. */
-export function filesOfRedis({ vpcId, routeTableIds, alarmEmail, alarmTopic }: RedisDeployment) {
-  const existing = routeTableIds.length > 0 ? 'existing-to-s3' : 'existing';
-  return {
-    network: vpcId === '' ? 'own' : existing,
-    alarmTopic: alarmEmail === '' ? (alarmTopic === 'own' ? 'own' : 'none') : 'email',
   };
 }
 
@@ -219,6 +218,7 @@ function variablesOf(deployment: Deployment, names: Names, redis: Variables) {
       CLUSTER_SERVING_NOTIFY_QUEUE_URL: { Ref: 'NotifyQueue' },
       CLUSTER_SERVING_NOTIFY_DEAD_LETTER_URL: { Ref: 'NotifyDeadLetterQueue' },
     },
+    throttle: { ...untraced, ...bucket, CLUSTER_SERVING_EVENT_SOURCES: names.eventSources },
     // Its results are objects of S3, so it needs no Redis.
     jobs: { ...config, ...bucket, CLUSTER_SERVING_JOBS_QUEUE_URL: { Ref: 'JobsQueue' } },
   };

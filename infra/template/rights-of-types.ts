@@ -69,6 +69,7 @@ export const RIGHTS_OF_TYPES: Readonly<Record<string, readonly Rights[] | undefi
   'AWS::ApiGatewayV2::Integration': api,
   'AWS::ApiGatewayV2::Route': api,
   'AWS::ApiGatewayV2::Stage': [...api, ...logDelivery],
+  'AWS::Budgets::Budget': [of('budgets', 'any', 'ListTagsForResource ModifyBudget ViewBudget')],
   'AWS::CloudWatch::Alarm': [
     of('cloudwatch', 'any', 'DescribeAlarms'),
     of('cloudwatch', 'alarms', 'DeleteAlarms ListTagsForResource PutMetricAlarm TagResource'),

@@ -6,11 +6,12 @@ import { asError, ServingError } from '../../lib/contract/errors.ts';
 import { present } from '../../lib/contract/present.ts';
 import { assertKeyspace, assertStage } from '../../lib/queue/names.ts';
 import type { DeployedOutputs } from '../account/deployed-stack.ts';
+import { filesOfRedis } from './files.ts';
 import { redisMonitoring } from './monitoring.ts';
 import { broken, Checks, type Rule, type Values } from './parameter-checks.ts';
 import { readRedis, stackRules, unknownParameters } from './parameters.ts';
 import { accessRules, redisUser } from './redis-access.ts';
-import { filesOfRedis, type SharedRedis, settingsOfRedis } from './resources.ts';
+import { type SharedRedis, settingsOfRedis } from './resources.ts';
 import type { Resource } from './watched.ts';
 
 export const SHARED_PARAMETER_NAMES = [

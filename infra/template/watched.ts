@@ -2,7 +2,7 @@
  * The metrics that alarms and dashboard watch: functions, Redis nodes and the service's own. Names and timeouts are
  * also in serverless.yml; test/infra/monitoring-tests.ts compares them.
  */
-import { NOTIFIER_SECONDS } from '../../lib/config/job.ts';
+import { NOTIFIER_SECONDS, THROTTLE_SECONDS } from '../../lib/config/job.ts';
 import type { CfnValue } from './resources.ts';
 
 export interface MonitoringRequest {
@@ -20,6 +20,8 @@ export interface MonitoringRequest {
   readonly trialsSeconds: number;
   /** True for a stack with jobs over files. */
   readonly hasFileJobs: boolean;
+  /** True for a stack that slows queues down. */
+  readonly hasBudget: boolean;
   /** 0 when Redis is not in this stack. */
   readonly redisNodes: number;
   readonly redisNodeType: string;
@@ -43,7 +45,8 @@ export const OURS = 'ClusterServing';
 
 /** The functions in serverless.yml. */
 export function watchedFunctions(request: MonitoringRequest): Watched[] {
-  const { timeoutSeconds, predictTimeoutSeconds, hasTargets, hasFileJobs, trialsSeconds } = request;
+  const { timeoutSeconds, predictTimeoutSeconds, hasTargets, hasFileJobs, hasBudget, trialsSeconds } =
+    request;
   const notifier = { name: 'notifier', logicalName: 'Notifier', timeoutSeconds: NOTIFIER_SECONDS };
   return [
     { name: 'predict', logicalName: 'Predict', timeoutSeconds: predictTimeoutSeconds },
@@ -55,6 +58,7 @@ export function watchedFunctions(request: MonitoringRequest): Watched[] {
     ...(hasTargets ? [notifier] : []),
     ...(trialsSeconds > 0 ? [{ name: 'trials', logicalName: 'Trials', timeoutSeconds: trialsSeconds }] : []),
     ...(hasFileJobs ? [{ name: 'jobs', logicalName: 'Jobs', timeoutSeconds }] : []),
+    ...(hasBudget ? [{ name: 'throttle', logicalName: 'Throttle', timeoutSeconds: THROTTLE_SECONDS }] : []),
   ];
 }
 

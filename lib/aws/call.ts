@@ -1,4 +1,4 @@
-/** One signed POST to a service of AWS, for functions whose cold start would pay for the client of the AWS SDK. */
+/** One signed call of a service of AWS, for functions whose cold start would pay for the client of the AWS SDK. */
 import { request as requestOverHttp } from 'node:http';
 import { request as requestOverHttps } from 'node:https';
 import { type Credentials, signedHeaders } from '../codecs/sigv4.ts';
@@ -14,6 +14,10 @@ export interface AwsPlace {
 export interface AwsCall {
   /** As in its host's name and in signatures. */
   readonly service: string;
+  /** Default: POST. */
+  readonly method?: 'GET' | 'POST' | 'PUT';
+  /** Escaped. Default: "/". */
+  readonly path?: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
   readonly limitMs: number;
@@ -27,20 +31,21 @@ export interface AwsAnswer {
 const MAX_ANSWER_BYTES = 64 * 1024;
 
 /** @throws errors of the connection, and for an answer that takes too long or is too large */
-export function callAws(place: AwsPlace, { service, headers, body, limitMs }: AwsCall): Promise<AwsAnswer> {
+export function callAws(place: AwsPlace, call: AwsCall): Promise<AwsAnswer> {
+  const { service, method = 'POST', path = '/', headers, body, limitMs } = call;
   const { region, endpoint } = place;
-  const url = new URL(endpoint ?? `https://${service}.${region}.${domainOf(region)}`);
+  const url = new URL(path, endpoint ?? `https://${service}.${region}.${domainOf(region)}`);
   const signed = signedHeaders({
     ...place,
-    method: 'POST',
-    path: '/',
+    method,
+    path,
     host: url.host,
     service,
     now: Date.now(),
     headers,
     body,
   });
-  return post(url, signed, body, limitMs);
+  return send(url, { method, headers: signed }, body, limitMs);
 }
 
 /** The reason in an answer, as `ParameterNotFound: …`; the status where there is none. */
@@ -68,11 +73,16 @@ export function parsed(text: string): object {
   }
 }
 
-function post(url: URL, headers: Record<string, string>, body: string, limitMs: number): Promise<AwsAnswer> {
+function send(
+  url: URL,
+  head: { readonly method: string; readonly headers: Record<string, string> },
+  body: string,
+  limitMs: number,
+): Promise<AwsAnswer> {
   const request = url.protocol === 'http:' ? requestOverHttp : requestOverHttps;
   return new Promise((resolve, reject) => {
     const signal = AbortSignal.timeout(limitMs);
-    const sent = request(url, { method: 'POST', headers, signal }, (response) => {
+    const sent = request(url, { ...head, signal }, (response) => {
       const chunks: Buffer[] = [];
       let bytes = 0;
       response.on('data', (chunk: Buffer) => {

@@ -52,7 +52,7 @@ export function presign(request: Presigning): string {
 }
 
 interface SignedRequest extends Signing {
-  readonly method: 'GET' | 'POST';
+  readonly method: 'GET' | 'POST' | 'PUT';
   /** Escaped, without a query. */
   readonly path: string;
   /** Other headers to sign, with names in small letters. */

@@ -2,10 +2,12 @@
 import { leave } from '../contract/under-way.ts';
 import type { Model } from '../contract/values.ts';
 import { parseFilter } from '../pipeline/answer/postprocess.ts';
+import type { Payloads } from '../pipeline/chunks.ts';
 import type { RunCounts } from '../pipeline/counted-runs.ts';
 import { type Archive, archiveDead } from '../pipeline/dead-letters.ts';
 import type { EventDeps } from '../pipeline/event.ts';
 import type { Observer } from '../pipeline/observer.ts';
+import type { LargeStore } from '../results/large.ts';
 import { RunningReports } from '../results/running.ts';
 import { resultSink } from '../results/sink.ts';
 import { announcement } from './announce.ts';
@@ -40,6 +42,16 @@ export function endingsOf(
   });
 }
 
+/** Large results and records. With a budget they are counted, and so is what all of the job cost so far. */
+function storesOf(scope: Scope): { readonly large: LargeStore; readonly payloads: Payloads } {
+  const { budget } = scope.own;
+  const stores = { large: scope.get(largeResults), payloads: scope.get(payloads) };
+  if (!budget) return stores;
+  budget.tellThrottle(scope);
+  leave(scope.get(budget.budget).open());
+  return budget.countedStores(scope, stores.large, stores.payloads);
+}
+
 /** @param served opens what runs the records: the job's model or worker, unless the single machine says otherwise */
 export async function composeBatch(scope: Scope, served: (scope: Scope) => Promise<Model> = readyRunner) {
   const { jobName, postProcessing, queue } = scope.environment.job;
@@ -49,6 +61,7 @@ export async function composeBatch(scope: Scope, served: (scope: Scope) => Promi
   const store = scope.get(results);
   // Before the model, so that Redis is connected while the model is downloaded. Its failure is that of the first command.
   leave(scope.get(connection).open());
+  const stores = storesOf(scope);
   return {
     model: await scope.get(served),
     jobName,
@@ -57,11 +70,11 @@ export async function composeBatch(scope: Scope, served: (scope: Scope) => Promi
       filter,
       timers: scope.get(timers).timers,
       observer: told,
-      large: scope.get(largeResults),
+      large: stores.large,
       announce: await announcement(scope),
     }),
     running: scope.get(runningReports),
-    payloads: scope.get(payloads),
+    payloads: stores.payloads,
     observers: told,
     endings: endingsOf(scope.get(runCounts), { archive: scope.get(archive), observers: told }),
     recordTtlSeconds: queue.recordTtlSeconds,

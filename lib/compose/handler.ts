@@ -3,12 +3,13 @@
  * any request) but ends after 10 s: an opening that takes longer continues in the first request, and a failed one is
  * repeated by the next. Outside Lambda nothing is opened before the first event, so importing a function is free.
  */
-import { readEnvironment } from '../config/environment.ts';
+import { type Environment, readEnvironment } from '../config/environment.ts';
 import { logAlways, logError, logWith } from '../contract/log.ts';
 import { readTrace, type TraceHeaders } from '../contract/trace.ts';
 import { underWay } from '../contract/under-way.ts';
 import { waitWithin, withinTime } from '../inference/load-time.ts';
 import { assertEvent, type EventKind, type Handler } from './events.ts';
+import { loadBudget } from './load-budget.ts';
 import { observeCall, observeHandler } from './observe-handler.ts';
 import { observers as observersPart, openTracing } from './observers.ts';
 import { Scope } from './scope.ts';
@@ -39,7 +40,7 @@ export async function lambdaHandler<D, E, R>(
       cold_start: isCold,
     });
   if (environment.inLambda) logAsFunction();
-  const scope = new Scope(environment, { tracing: environment.traces && (await openTracing(environment)) });
+  const scope = new Scope(environment, await ownOf(environment));
   const observers = scope.get(observersPart);
   const open = async () => {
     const startedMs = observers.now();
@@ -81,6 +82,12 @@ export async function lambdaHandler<D, E, R>(
     logAsFunction();
     return logWith(ids, () => observeCall(observers, event, ids, () => handle(event, context)));
   };
+}
+
+/** Code that few environments need. */
+async function ownOf(environment: Environment) {
+  const tracing = environment.traces && (await openTracing(environment));
+  return { tracing, budget: await loadBudget(environment) };
 }
 
 /** Never throws. */

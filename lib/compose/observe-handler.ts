@@ -32,6 +32,12 @@ export function observeHandler<E, R>(
   };
 }
 
+function bodyBytes(event: unknown): number {
+  const { body, isBase64Encoded }: { readonly body?: unknown; readonly isBase64Encoded?: boolean } =
+    Object(event);
+  return typeof body === 'string' ? Buffer.byteLength(body, isBase64Encoded ? 'base64' : 'utf8') : 0;
+}
+
 /** A call of a deployed function. @param event of any kind */
 export async function observeCall<R>(
   told: Observers,
@@ -41,7 +47,7 @@ export async function observeCall<R>(
 ): Promise<R> {
   const { Records }: { readonly Records?: unknown } = Object(event);
   const messages = Array.isArray(Records) ? Records.length : undefined;
-  told.functionCalled?.({ ids, messages, isScheduled: isScheduled(event) });
+  told.functionCalled?.({ ids, messages, isScheduled: isScheduled(event), bytes: () => bodyBytes(event) });
   let answer: R | undefined;
   try {
     answer = await work();

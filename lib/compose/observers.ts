@@ -67,6 +67,8 @@ function commonObservers(scope: Scope): Observer[] {
     ...(own.tracing ? [own.tracing.spans] : []),
     ...(hasRedis ? [scope.get(timers)] : []),
     ...(inLambda && hasMetrics ? [scope.get(metrics)] : []),
+    // After the metrics, which begin with a call.
+    ...(own.budget ? [scope.get(own.budget.spending)] : []),
     FAILURES,
   ];
 }

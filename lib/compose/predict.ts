@@ -1,8 +1,9 @@
 /**
  * Composes the dependencies of POST /predict. Most jobs do not need Redis before their first answer, and ioredis is a
- * tenth of a cold start, so it is loaded for a limit or a queue, else when the timers are due, a second later.
+ * tenth of a cold start, so it is loaded for a limit, a budget or a queue, else when the timers are due, a second later.
  */
 import { badConfig } from '../contract/errors.ts';
+import { leave } from '../contract/under-way.ts';
 import type { Model } from '../contract/values.ts';
 import type { ReadUpload } from '../http/uploads.ts';
 import { parseFilter } from '../pipeline/answer/postprocess.ts';
@@ -18,6 +19,10 @@ export async function composePredict(scope: Scope, served: (scope: Scope) => Pro
   if (!hasRedis) throw badConfig('the environment variable CLUSTER_SERVING_REDIS_URL is not set');
   startCapture(scope);
   const limiting = job.http.tokenBucketEnabled ? await import('./limiter.ts') : undefined;
+  const limiter = limiting && scope.get(limiting.limiter);
+  const budget = scope.own.budget && scope.get(scope.own.budget.budget);
+  // While S3 is asked for the model.
+  if (budget) leave(budget.open());
   const [queueing, states] = hasQueue
     ? await Promise.all([import('./accept.ts'), import('./states.ts')])
     : [];
@@ -29,10 +34,12 @@ export async function composePredict(scope: Scope, served: (scope: Scope) => Pro
     accept: queueing &&
       states && { ...scope.get(queueing.accept), announcer: () => scope.get(states.recordStates) },
     filter: parseFilter(job.postProcessing),
-    uploads: (...upload: Parameters<ReadUpload>) =>
-      import('./s3.ts').then(({ uploads }) => scope.get(uploads)(...upload)),
+    uploads: (...upload: Parameters<ReadUpload>) => {
+      budget?.spendObjects(1, 1);
+      return import('./s3.ts').then(({ uploads }) => scope.get(uploads)(...upload));
+    },
     postProcessing: job.postProcessing,
-    limiter: limiting && scope.get(limiting.limiter),
+    limiter: budget ? budget.before(limiter) : limiter,
     observers: scope.get(observers),
     statistics: scope.get(inferences),
   };

@@ -1,7 +1,7 @@
-/** Composes the results, the counts of a canary's trial, and their connection. The first command connects, so INIT never waits for the store. */
-import type { Results, TrialCounts } from '../results/store.ts';
+/** Composes the results, the sums of trials and costs, and their connection. The first command connects, so INIT never waits for the store. */
+import type { Results, Sums } from '../results/store.ts';
 import type { Scope } from './scope.ts';
-import { connect, openResults, openTrialCounts } from './store.ts';
+import { connect, openResults, openSums } from './store.ts';
 
 export function connection({ environment }: Scope) {
   return connect(environment);
@@ -17,6 +17,10 @@ export function results(scope: Scope): Results {
   });
 }
 
-export function trialCounts(scope: Scope): TrialCounts {
-  return openTrialCounts(scope.get(connection), { job: scope.environment.keyspace });
+export function costs(scope: Scope): Sums {
+  return openSums(scope.get(connection), { job: scope.environment.keyspace, kind: 'budget' });
+}
+
+export function trialCounts(scope: Scope): Sums {
+  return openSums(scope.get(connection), { job: scope.environment.keyspace, kind: 'trial' });
 }

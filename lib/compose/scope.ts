@@ -3,8 +3,12 @@
  * use other parts. A Lambda process has one scope; the single machine has one per job.
  */
 import type { Environment } from '../config/environment.ts';
+import type { ShownBudget } from '../metrics/budget.ts';
+import type { Budget } from '../observe/budget.ts';
+import type { Payloads } from '../pipeline/chunks.ts';
 import type { InvocationClock } from '../pipeline/deadline.ts';
 import type { Observer } from '../pipeline/observer.ts';
+import type { LargeStore } from '../results/large.ts';
 import type { openOnnx } from './onnx.ts';
 import type { Tracing } from './traced.ts';
 
@@ -23,8 +27,23 @@ interface Own {
   readonly latestOrder?: () => number;
   /** Told before those that every environment has, in this order. */
   readonly observers?: readonly Observer[];
+  /** Counts costs (budget.ts). Undefined: the job has no budget. */
+  readonly budget?: BudgetParts | undefined;
   /** Undefined: nothing is traced. */
   readonly tracing?: Tracing | undefined;
+}
+
+interface BudgetParts {
+  readonly budget: Part<Budget>;
+  readonly spending: Part<Observer>;
+  /** The sums so far. @throws results_unavailable */
+  readonly shown: (scope: Scope) => Promise<ShownBudget>;
+  readonly tellThrottle: (scope: Scope) => void;
+  readonly countedStores: (
+    scope: Scope,
+    large: LargeStore,
+    payloads: Payloads,
+  ) => { readonly large: LargeStore; readonly payloads: Payloads };
 }
 
 const FAILURE_MS = 1_500;

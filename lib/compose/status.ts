@@ -9,10 +9,12 @@ export async function composeStatus(scope: Scope) {
   const s3 = scope.get(s3Client);
   const location = scope.get(modelLocation);
   const { job } = scope.environment;
+  const { budget } = scope.own;
   return {
     settings: job,
     results: scope.get(results),
     versions: () => readPointer(s3, location, job.worker.class),
     observers: scope.get(observers),
+    budget: budget && (() => budget.shown(scope)),
   };
 }

@@ -6,5 +6,5 @@ export {
   openResults,
   openRunCounts,
   openStates,
-  openTrialCounts,
+  openSums,
 } from '../redis/store.ts';

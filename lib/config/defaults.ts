@@ -20,6 +20,7 @@ export const DEFAULTS = {
   jobs: {"maximumConcurrency":0,"buckets":[]},
   function: {"memoryMB":1769,"timeoutSeconds":30},
   http: {"tokenBucketEnabled":false,"tokensPerSecond":100,"tokenAcquireTimeoutMs":100,"corsOrigins":[],"allowedHosts":[]},
+  budget: {"perDay":0,"perMonth":0},
   models: {"pinned":[]},
   capture: {"share":0,"include":[],"leaveOut":[],"days":30,"failures":true},
   release: {"days":1,"trials":false},

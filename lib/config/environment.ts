@@ -22,6 +22,8 @@ export interface Environment {
   readonly notifyDeadLetterUrl: string;
   /** URL of the queue of jobs over files: CLUSTER_SERVING_JOBS_QUEUE_URL. */
   readonly fileJobQueueUrl: string;
+  /** The mappings of the queues that `throttle` slows down, with their concurrency: CLUSTER_SERVING_EVENT_SOURCES. */
+  readonly eventSources: string;
   /** The secret of a target, for the service on one machine: CLUSTER_SERVING_NOTIFY_SECRET_<NAME>, with the target's name in capitals. */
   readonly notifySecret: (target: string) => string | undefined;
   /** False if the function has no queue to send to. */
@@ -58,6 +60,8 @@ export interface Environment {
   readonly isProvisioned: boolean;
   /** The X-Ray trace id of the current invocation; read it again in each. */
   readonly traceId: string | undefined;
+  /** True if X-Ray records the current invocation. */
+  readonly isTraced: boolean;
   /**
    * OpenTelemetry's variables, when one of them names a receiver of spans: OTEL_EXPORTER_OTLP_ENDPOINT,
    * OTEL_EXPORTER_OTLP_TRACES_ENDPOINT. docs/how-to/trace-a-request.md lists the others.
@@ -114,6 +118,9 @@ export function readEnvironment(variables: Variables = ownVariables): Environmen
     get fileJobQueueUrl() {
       return required(variables, 'CLUSTER_SERVING_JOBS_QUEUE_URL');
     },
+    get eventSources() {
+      return required(variables, 'CLUSTER_SERVING_EVENT_SOURCES');
+    },
     notifySecret: (target) => notifySecretOf(target, variables),
     hasQueue: Boolean(variables['CLUSTER_SERVING_QUEUE_URL']),
     get redisUrl() {
@@ -141,6 +148,9 @@ export function readEnvironment(variables: Variables = ownVariables): Environmen
     isProvisioned: variables['AWS_LAMBDA_INITIALIZATION_TYPE'] === 'provisioned-concurrency',
     get traceId() {
       return /Root=([^;]+)/.exec(variables['_X_AMZN_TRACE_ID'] ?? '')?.[1];
+    },
+    get isTraced() {
+      return /(?:^|;)Sampled=1/.test(variables['_X_AMZN_TRACE_ID'] ?? '');
     },
     traces: tracesOf(variables),
     modelDirectory: join(tmpdir(), 'cluster-serving-models'),

@@ -92,6 +92,9 @@ export function trialsSeconds({ function: { timeoutSeconds } }: Pick<JobConfig, 
   return Math.max(60, timeoutSeconds);
 }
 
+/** The time limit of the function that slows queues down: three calls of AWS for each. */
+export const THROTTLE_SECONDS = 30;
+
 /** The time limit of the notifier, in which it makes its calls and puts what is left into its queue again. */
 export const NOTIFIER_SECONDS = 30;
 /** Deliveries of a message of the notifier, where even its queue did not take what is left. */

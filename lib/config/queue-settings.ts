@@ -1,4 +1,4 @@
-/** The settings of the queue of records, and of that of jobs over files. */
+/** The settings of the queue of records, of that of jobs over files, and of what all may cost. */
 import { or, type Reader, setting, texts, whole } from './readers.ts';
 import { numberOf } from './value.ts';
 
@@ -62,5 +62,29 @@ export const JOBS = {
       [],
     ),
     "Buckets that the jobs of a deployment may read and write, besides the job's own: `[my-data]`.",
+  ),
+};
+
+const MOST_DOLLARS = 1e9;
+const dollars: Reader<number> = {
+  expected: `0, or dollars up to ${MOST_DOLLARS}`,
+  read: (value) => {
+    const read = numberOf(value);
+    return read !== undefined && read >= 0 && read <= MOST_DOLLARS ? read : undefined;
+  },
+};
+const REFUSED =
+  'Answered with `rate_limited` until the day or the month of UTC is over; the queue goes on at its slowest.';
+
+export const BUDGET = {
+  perDay: setting(
+    or(dollars, 0),
+    'Dollars that requests and records may cost in a day of UTC ([what is counted](../how-to/limit-what-it-costs.md)). 0: no limit.',
+    { above: REFUSED },
+  ),
+  perMonth: setting(
+    or(dollars, 0),
+    'The same for a month. A deployment also makes a budget of AWS, which warns. 0: no limit.',
+    { above: REFUSED },
   ),
 };

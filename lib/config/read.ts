@@ -22,6 +22,7 @@ export function readJob(settings: ReadonlyMap<string, Setting>): { job: JobConfi
     jobs: read('jobs'),
     function: read('function'),
     http: read('http'),
+    budget: read('budget'),
     capture: read('capture'),
     release: read('release'),
     worker: read('worker'),

@@ -81,6 +81,9 @@ export function advice(job: JobConfig, isSet: (path: string) => boolean): Findin
     });
   if (job.release.trials && job.worker.class !== undefined)
     tokens.push({ path: 'release.trials', text: 'no effect with a worker, whose versions are not tried' });
+  const { perDay, perMonth } = job.budget;
+  if (perMonth > 0 && perDay > perMonth)
+    tokens.push({ path: 'budget.perDay', text: `no effect: it is over budget.perMonth ${perMonth}` });
   const vCpus = job.function.memoryMB / MB_PER_VCPU;
   if (job.threadPerModel <= Math.max(1, Math.ceil(vCpus))) return tokens;
   const text =

@@ -11,7 +11,7 @@ import { PRESET_NAMES, type PresetName, presetOf } from './image-presets.ts';
 import { constantsOf, IGNORABLE, ignoredOf, inputsOf, namesOf, ONE, shapesOf } from './import-values.ts';
 import { MODELS } from './models-settings.ts';
 import { targetsOf } from './notify-targets.ts';
-import { JOBS, QUEUE } from './queue-settings.ts';
+import { BUDGET, JOBS, QUEUE } from './queue-settings.ts';
 import {
   choice,
   fitting,
@@ -262,6 +262,7 @@ export const GROUPS = {
   jobs: JOBS,
   function: FUNCTION,
   http: HTTP,
+  budget: BUDGET,
   models: MODELS,
   capture: CAPTURE,
   release: RELEASE,

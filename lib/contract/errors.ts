@@ -43,7 +43,7 @@ export const ERRORS = {
   bad_model: final(422),
   /** The model failed on this record; the message is from ONNX Runtime. Compare the values with its inputs. */
   model_failed: final(422),
-  /** More requests came than `http.tokensPerSecond` or the machine allows. Try again after `Retry-After` seconds. */
+  /** More requests came than `http.tokensPerSecond` or the machine allows, or the `budget` is used up. Try again after `Retry-After` seconds. */
   rate_limited: transient(429),
   /** The record was cancelled; in the body of a 200 this is its outcome. Nothing has to be done. */
   cancelled: final(409),

@@ -102,6 +102,16 @@ export function trialKey(job: string, trial: string): string {
   return stateKey(job, `trial\t${trial}`);
 }
 
+/** The costs of a month, as a whole and by day. As with `requestKey`, it is the state of no uri. */
+export function budgetKey(job: string, month: string): string {
+  return stateKey(job, `budget\t${month}`);
+}
+
+/** The object of S3 that says that a limit of the budget is reached. */
+export function budgetMark(job: string): string {
+  return `budget/${job}.json`;
+}
+
 /** The sorted set of uris with a result, scored by expiry (ms), which `dequeue` walks instead of KEYS. */
 export function indexKey(job: string): string {
   return `cluster-serving-index_${job}`;

@@ -31,6 +31,10 @@ const METRICS = {
   NoticesDropped: { unit: 'Count', join: add },
   /** Requests and records that were to be captured and could not be stored. */
   CapturesLost: { unit: 'Count', join: add },
+  /** Requests that were refused, and events of the queue that were served, over the budget. */
+  BudgetExceeded: { unit: 'Count', join: add },
+  /** Requests and events of the queue while the sums of the budget were away. */
+  BudgetUnknown: { unit: 'Count', join: add },
   /** Canaries that were rolled back because of what they answered, or after a day. */
   CanariesRolledBack: { unit: 'Count', join: add },
   /** Captured records that a shadow was asked. */
@@ -99,6 +103,8 @@ export function emf({ dimensions, isProvisioned, now, write }: Measured): Observ
     messageArchived: () => measure('DeadLettered', 1),
     noticeDropped: () => measure('NoticesDropped', 1),
     capturesLost: (records) => measure('CapturesLost', records),
+    budgetExceeded: () => measure('BudgetExceeded', 1),
+    budgetUnknown: () => measure('BudgetUnknown', 1),
     canaryRolledBack: () => measure('CanariesRolledBack', 1),
     shadowAsked({ compared, flips, differ }) {
       measure('ShadowRecords', compared);

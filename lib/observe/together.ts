@@ -26,6 +26,8 @@ const FACTS: Readonly<Record<Fact, null>> = {
   messageArchived: null,
   noticeDropped: null,
   capturesLost: null,
+  budgetExceeded: null,
+  budgetUnknown: null,
   canaryRolledBack: null,
   shadowAsked: null,
   chunkServed: null,

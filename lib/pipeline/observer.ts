@@ -3,6 +3,7 @@
  * that it needs, each with one fact, and nothing waits for it but `flush`. An error that it throws is logged once and
  * dropped.
  */
+import type { Reached } from '../contract/budget.ts';
 import type { ErrorCode, ServingError } from '../contract/errors.ts';
 import type { TraceSpan } from '../contract/trace.ts';
 import type { Inputs, Outcome, RunPolicy } from '../contract/values.ts';
@@ -92,6 +93,8 @@ export interface Observer {
     readonly ids: Readonly<Record<string, unknown>>;
     readonly messages: number | undefined;
     readonly isScheduled?: boolean;
+    /** The size of a request's body. */
+    readonly bytes: () => number;
   }): void;
   /** A deployed function has answered; undefined when it threw. */
   functionAnswered?(answer: unknown): void;
@@ -137,6 +140,10 @@ export interface Observer {
   noticeDropped?(target: string): void;
   /** So many requests and records were to be captured, and could not be stored. */
   capturesLost?(records: number): void;
+  /** A request was refused, or an event of the queue served, over the budget. */
+  budgetExceeded?(reached: Reached): void;
+  /** A request or an event of the queue is served while the sums of the budget are away. */
+  budgetUnknown?(error: ServingError): void;
   /** A canary was rolled back without anybody's order. */
   canaryRolledBack?(version: string): void;
   /** A shadow was asked captured records. */

@@ -8,7 +8,7 @@ import { ResultReplacer } from './replace-result.ts';
 import { ResultStore } from './results.ts';
 import { StoredRunCounts } from './run-counts.ts';
 import { type RedisPlace, signInOf } from './sign-in.ts';
-import { StoredTrialCounts } from './trial-counts.ts';
+import { StoredSums } from './sums.ts';
 
 type RedisStore = Store<RedisConnection, RedisPlace>;
 
@@ -32,8 +32,7 @@ export const openRunCounts: RedisStore['openRunCounts'] = (connection, options) 
 export const openLimiter: RedisStore['openLimiter'] = (connection, options) =>
   new RateLimiter(connection, options);
 
-export const openTrialCounts: RedisStore['openTrialCounts'] = (connection, options) =>
-  new StoredTrialCounts(connection, options);
+export const openSums: RedisStore['openSums'] = (connection, options) => new StoredSums(connection, options);
 
 export const openReplacer: RedisStore['openReplacer'] = (connection, options) =>
   new ResultReplacer(connection, options);

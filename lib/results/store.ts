@@ -131,16 +131,20 @@ export interface Limiter {
   acquire(caller?: Caller): Promise<void>;
 }
 
-/** The counts of a canary's trial by all environments of a job. It is forgotten two days after the last addition. */
-export interface TrialCounts {
+/**
+ * Sums to which all environments of a job add, by group: those of a canary's trial, of the costs of a month. They are
+ * forgotten some time after the last addition: those of a trial after two days, of a month after 32.
+ */
+export interface Sums {
   /**
-   * Adds whole numbers. May be called again after a failure, and then counts twice at worst.
-   * @param trial the name of the trial
+   * Adds amounts. May be called again after a failure, and then counts twice at worst.
+   * @param group as the name of a trial
+   * @returns the sums of the same names, with what was added
    * @throws results_unavailable
    */
-  add(trial: string, counts: ReadonlyMap<string, number>): Promise<void>;
+  add(group: string, amounts: ReadonlyMap<string, number>): Promise<ReadonlyMap<string, number>>;
   /** Empty where nothing was counted. @throws results_unavailable */
-  read(trial: string): Promise<ReadonlyMap<string, number>>;
+  read(group: string): Promise<ReadonlyMap<string, number>>;
 }
 
 /** A dead letter that was replayed. */
@@ -205,6 +209,12 @@ export interface RunCountsOptions {
   readonly most: number;
 }
 
+export interface SumsOptions {
+  readonly job: string;
+  /** Groups of different kinds are never the same. */
+  readonly kind: 'trial' | 'budget';
+}
+
 export interface LimiterOptions {
   readonly job: string;
   readonly tokensPerSecond: number;
@@ -243,6 +253,6 @@ export interface Store<C extends StoreConnection, P = never> {
   readonly openStates: (connection: C, options: StatesOptions) => States;
   readonly openRunCounts: (connection: C, options: RunCountsOptions) => RunCounts;
   readonly openLimiter: (connection: C, options: LimiterOptions) => Limiter;
-  readonly openTrialCounts: (connection: C, options: { readonly job: string }) => TrialCounts;
+  readonly openSums: (connection: C, options: SumsOptions) => Sums;
   readonly openReplacer: (connection: C, options: ReplacerOptions) => Replacer;
 }

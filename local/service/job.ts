@@ -4,6 +4,7 @@
 import { MOST_RECORDS } from '../../console/api.ts';
 import { sqsClient } from '../../lib/compose/accept.ts';
 import { captureSlot } from '../../lib/compose/capture-slot.ts';
+import { loadBudget } from '../../lib/compose/load-budget.ts';
 import { namedModels } from '../../lib/compose/named.ts';
 import { openTracing } from '../../lib/compose/observers.ts';
 import { results } from '../../lib/compose/results.ts';
@@ -73,6 +74,7 @@ export async function openJob(
     openRunner,
     openNamed,
     tracing,
+    budget: await loadBudget(environment),
     latestOrder: () => aws.latestOrder(),
     observers: [...statistics.observers, recent],
   });

@@ -21,12 +21,12 @@ import {
   writeTrialReport,
 } from '../../lib/registry/trial-report.ts';
 import { type ModelPlace, readVersion, withVersionCopy } from '../../lib/registry/version-copy.ts';
-import type { TrialCounts } from '../../lib/results/store.ts';
+import type { Sums } from '../../lib/results/store.ts';
 import { endedEnvironments, judge, unended } from './judge.ts';
 import { askShadow, type ShadowParts } from './shadow.ts';
 
 export interface WatchParts extends ModelPlace, ShadowParts {
-  readonly counts: Pick<TrialCounts, 'read'>;
+  readonly counts: Pick<Sums, 'read'>;
   /**
    * Opens a version, whose files are in the directory, and asks it its golden requests.
    * @returns how many there are. @throws what says why the version cannot serve

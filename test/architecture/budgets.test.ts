@@ -12,10 +12,10 @@ interface Budget {
 }
 
 const BUDGETS: readonly Budget[] = [
-  { folders: ['functions', 'lib'], lines: 48_090 },
+  { folders: ['functions', 'lib'], lines: 48_720 },
   { folders: ['local'], lines: 12_310 },
   { folders: ['cli'], lines: 11_830 },
-  { folders: ['infra'], lines: 7_700 },
+  { folders: ['infra'], lines: 7_780 },
   { folders: ['sdk'], lines: 3_780 },
   { folders: ['onnx-import', 'release', 'console', 'bench', 'embedded-redis'], lines: 71_940 },
 ];

@@ -254,20 +254,22 @@ export interface Entry {
 
 /** Modules that an entry file never loads, through however many files. An import() does not load until it is called. */
 export const UNREACHABLE: readonly Entry[] = [
-  ...['predict', 'batch', 'predictions', 'status', 'dead-letter', 'notifier', 'jobs'].map((name) => ({
-    entry: `functions/${name}.ts`,
-    packages: [],
-    files: [
-      // Only where spans have a receiver.
-      'lib/trace/',
-      'lib/observe/spans.ts',
-      'lib/compose/traced.ts',
-      // The texts of all routes. The bundler drops those of its own (test/infra/bundles.system.test.ts).
-      'lib/http/routes/lists/declarations.ts',
-      'lib/openapi/document.ts',
-      'lib/openapi/page.ts',
-    ],
-  })),
+  ...['predict', 'batch', 'predictions', 'status', 'dead-letter', 'notifier', 'jobs', 'throttle'].map(
+    (name) => ({
+      entry: `functions/${name}.ts`,
+      packages: [],
+      files: [
+        // Only where spans have a receiver.
+        'lib/trace/',
+        'lib/observe/spans.ts',
+        'lib/compose/traced.ts',
+        // The texts of all routes. The bundler drops those of its own (test/infra/bundles.system.test.ts).
+        'lib/http/routes/lists/declarations.ts',
+        'lib/openapi/document.ts',
+        'lib/openapi/page.ts',
+      ],
+    }),
+  ),
   {
     entry: 'functions/predict.ts',
     packages: ['@aws-sdk/client-sqs', '@aws-sdk/lib-storage', 'ioredis', 'yaml'],
@@ -298,6 +300,29 @@ export const UNREACHABLE: readonly Entry[] = [
   },
   // Parquet is loaded for its files.
   { entry: 'functions/jobs.ts', packages: ['ioredis', '@aws-sdk/lib-storage', 'hyparquet', 'yaml'] },
+  {
+    entry: 'functions/throttle.ts',
+    packages: [
+      'onnxruntime-node',
+      '@aws-sdk/client-s3',
+      '@aws-sdk/client-sqs',
+      '@aws-sdk/lib-storage',
+      'ioredis',
+      'yaml',
+    ],
+  },
+  // A job without a budget loads nothing that counts.
+  ...['predict', 'batch', 'predictions', 'status', 'dead-letter'].map((name) => ({
+    entry: `functions/${name}.ts`,
+    packages: [],
+    files: [
+      'lib/compose/budget.ts',
+      'lib/observe/budget.ts',
+      'lib/observe/spending.ts',
+      'lib/metrics/cost.ts',
+      'lib/contract/prices.ts',
+    ],
+  })),
   // A job without targets loads nothing that announces.
   ...['batch', 'dead-letter'].map((name) => ({
     entry: `functions/${name}.ts`,

@@ -71,8 +71,9 @@ async function ofOtherStacks(): Promise<string[]> {
   const ofFunctions = ['Errors', 'Throttles', 'Duration'].flatMap((kind) => [
     `Notifier${kind}Alarm`,
     `Trials${kind}Alarm`,
+    `Throttle${kind}Alarm`,
   ]);
-  const parts = await Promise.all(['notify/on', 'trials/on', 'priority/on'].map(names));
+  const parts = await Promise.all(['notify/on', 'trials/on', 'priority/on', 'budget/on'].map(names));
   return [...ofServerless, ...parts.flat(), ...ofFunctions];
 }
 
@@ -219,6 +220,7 @@ export function monitoringTests(template: () => Template, service: string): void
       ...functions().map(([, { FunctionName }]) => String(FunctionName)),
       `${service}-prod-notifier`,
       `${service}-prod-trials`,
+      `${service}-prod-throttle`,
     ];
     for (const [, name] of text.matchAll(/(?:\$STACK-|^(?:errors|query) )([a-z-]+)/gm))
       assert.ok(names.includes(`${service}-prod-${name}`), name);

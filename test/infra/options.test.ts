@@ -337,9 +337,9 @@ describe('the settings of a deployment', () => {
     assert.match(message, /stage "a_b": expected/);
   });
 
-  test('functions learn of a receiver of spans where one is named, except for the one that says whether all is well, and the notifier and trials, which run no record', () => {
+  test('functions learn of a receiver of spans where one is named, except for the one that says whether all is well, and the notifier, trials and throttle, which run no record', () => {
     const named = { ...url, otlpEndpoint: 'https://otlp.example.com', otlpRatio: '0.05' };
-    const { status, notifier, trials, ...others } = readSettings(folder, {
+    const { status, notifier, trials, throttle, ...others } = readSettings(folder, {
       ...request,
       parameters: { ...parameters, ...named },
     }).variables;
@@ -350,7 +350,7 @@ describe('the settings of a deployment', () => {
         ['OTEL_TRACES_SAMPLER', 'parentbased_traceidratio'],
         ['OTEL_TRACES_SAMPLER_ARG', '0.05'],
       ]);
-    assert.deepEqual([status, notifier, trials].map(tracesOf), [[], [], []]);
+    assert.deepEqual([status, notifier, trials, throttle].map(tracesOf), [[], [], [], []]);
     for (const variables of Object.values(readSettings(folder, request).variables))
       assert.deepEqual(tracesOf(variables), []);
   });

@@ -16,7 +16,7 @@ import { RecordStates } from '../../lib/redis/record-states.ts';
 import { ResultReplacer } from '../../lib/redis/replace-result.ts';
 import { ResultStore } from '../../lib/redis/results.ts';
 import { StoredRunCounts } from '../../lib/redis/run-counts.ts';
-import { StoredTrialCounts } from '../../lib/redis/trial-counts.ts';
+import { StoredSums } from '../../lib/redis/sums.ts';
 import { serializeResult } from '../../lib/results/fields.ts';
 import { enqueued } from '../support/enqueue.ts';
 import { type ProtectedRedis, protectedRedis } from '../support/protected-redis.ts';
@@ -77,9 +77,11 @@ async function flow(t: Hooks, connection: RedisConnection, job: string): Promise
   assert.deepEqual(await runs.read([again]), [1]);
   await runs.takeBack([again]);
   assert.deepEqual(await runs.read([again]), [0]);
-  const trials = new StoredTrialCounts(connection, { job });
+  const trials = new StoredSums(connection, { job, kind: 'trial' });
   for (const failed of [1, 2]) await trials.add('v2 since', new Map(Object.entries({ failed, answered: 3 })));
   assert.deepEqual(Object.fromEntries(await trials.read('v2 since')), { failed: 3, answered: 6 });
+  const costs = new StoredSums(connection, { job, kind: 'budget' });
+  assert.deepEqual(await costs.add('2026-11', new Map([['29', 0.5]])), new Map([['29', 0.5]]));
   // A result for the others to try to read.
   await results.save([{ uri: 'kept', enqueue: enqueued('four'), fields: succeeded }], 'v');
 }
@@ -132,7 +134,7 @@ describe('six jobs and stages on one Redis', () => {
         );
       for (const other of JOBS.filter((one) => one !== job)) {
         const { keys, channels } = keysOf(other);
-        assert.deepEqual([keys.length, channels.length], [10, 1], String(keys));
+        assert.deepEqual([keys.length, channels.length], [11, 1], String(keys));
         for (const key of keys) {
           await refuses(`reads ${key}`, (redis) => redis.hgetall(key));
           await refuses(`writes ${key}`, (redis) => redis.set(key, ''));

@@ -7,7 +7,7 @@ import { loadOf } from '../../../cli/plan/load.ts';
 import { reportText } from '../../../cli/plan/report.ts';
 import { capacityOf } from '../../../infra/doctor/capacity.ts';
 import { readFacts } from '../../../infra/doctor/facts.ts';
-import { IDLE_PRICES, USE_PRICES } from '../../../infra/prices.ts';
+import { IDLE_PRICES, USE_PRICES } from '../../../lib/contract/prices.ts';
 import { DEFAULT_JOB } from '../../../lib/config/job.ts';
 import { table, thousands } from './table.ts';
 

@@ -1,5 +1,6 @@
 /** GET /metrics: the timers of all functions of the job, as JSON and, where a client asks for that by `Accept`, for Prometheus. */
 import type { ServedVersions } from '../../contract/values.ts';
+import type { ShownBudget } from '../../metrics/budget.ts';
 import type { Family } from '../../metrics/exposition/families.ts';
 import { formatFor } from '../../metrics/exposition/text.ts';
 import { reports, type SharedTimers } from '../../metrics/timers.ts';
@@ -16,20 +17,23 @@ export interface MetricsDeps {
   readonly versions: () => Promise<ServedVersions>;
   readonly observers: Observers;
   readonly settings: { readonly jobName: string };
+  /** Undefined: the job has no budget. @throws results_unavailable */
+  readonly budget?: (() => Promise<ShownBudget>) | undefined;
   /** Facts that only the process of a single machine knows. Default: none. */
   readonly own?: () => readonly Family[];
 }
 
 export const handle: Handle<MetricsDeps> = async ({ headers }, deps) => {
-  const { results, versions, observers, settings, own = () => [] } = deps;
+  const { results, versions, observers, settings, budget, own = () => [] } = deps;
   const stop = observers.start('figures');
   const timers = await results.timers();
   stop();
   const format = formatFor(headers['accept']);
   if (!format) return json(200, reports(timers));
   const served = await versions().catch(() => undefined);
+  const spent = await budget?.();
   const { metricsAnswer } = await import('../metrics.ts');
-  return metricsAnswer({ job: settings.jobName, timers, served, own: own() }, format);
+  return metricsAnswer({ job: settings.jobName, timers, served, spent, own: own() }, format);
 };
 
 export const declaration: Declaration = {

@@ -5,6 +5,7 @@
 import { ServingError } from '../../contract/errors.ts';
 import { logError } from '../../contract/log.ts';
 import type { ServedVersions } from '../../contract/values.ts';
+import type { ShownBudget } from '../../metrics/budget.ts';
 import type { ServingVersion } from '../../metrics/fields.ts';
 import type { Declaration } from '../../openapi/declaration.ts';
 import { COUNT, list, object, TEXT } from '../../openapi/json-schema.ts';
@@ -21,15 +22,17 @@ export interface ReadyDeps {
   };
   /** @throws model_unavailable, with S3's error as its cause where S3 is away */
   readonly versions: () => Promise<ServedVersions>;
+  /** Undefined: the job has no budget. @throws results_unavailable */
+  readonly budget?: (() => Promise<ShownBudget>) | undefined;
 }
 
 /** @throws any error but an absence */
 export const handle: Handle<ReadyDeps> = async (_, deps) => {
-  const { results, versions } = deps;
-  const figures = Promise.all([results.serving(), results.lostCaptures()]);
+  const { results, versions, budget } = deps;
+  const figures = Promise.all([results.serving(), results.lostCaptures(), budget?.()]);
   const [model, serving] = await Promise.allSettled([versions(), figures]);
   if (model.status === 'fulfilled' && serving.status === 'fulfilled') {
-    const [served, lostCaptures] = serving.value;
+    const [served, lostCaptures, spent] = serving.value;
     const answering = served.map(({ version, atMs }) => ({
       version,
       at: new Date(atMs).toISOString(),
@@ -39,6 +42,7 @@ export const handle: Handle<ReadyDeps> = async (_, deps) => {
       ...versionsText(model.value),
       ...(answering.length > 0 ? { serving: answering } : {}),
       ...(lostCaptures > 0 ? { lostCaptures } : {}),
+      ...(spent ? { budget: spent } : {}),
     });
   }
   const errors = [serving, model].flatMap((check) =>
@@ -72,6 +76,8 @@ export const declaration: Declaration = {
   function: 'status',
   operations: () => {
     const time = { ...TEXT, format: 'date-time' };
+    const dollars = { type: 'number', minimum: 0 } as const;
+    const period = object({ spent: dollars, limit: dollars }, ['limit']);
     const served = object({ version: TEXT, at: time });
     // `model` was pushed; environments have answered with those of `serving`.
     const ready = object(
@@ -82,8 +88,11 @@ export const declaration: Declaration = {
         shadow: object({ version: TEXT, since: time }),
         serving: list(served),
         lostCaptures: COUNT,
+        budget: object({ day: period, month: period, overshoot: dollars, refusesUntil: time }, [
+          'refusesUntil',
+        ]),
       },
-      ['canary', 'shadow', 'serving', 'lostCaptures'],
+      ['canary', 'shadow', 'serving', 'lostCaptures', 'budget'],
     );
     return [
       {

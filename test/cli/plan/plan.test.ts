@@ -9,7 +9,7 @@ import { loadOf } from '../../../cli/plan/load.ts';
 import { rateText } from '../../../cli/plan/report.ts';
 import { BILLION, billionPlan, tablePrice } from '../../../docs/reference/generate/plans.ts';
 import { readFacts } from '../../../infra/doctor/facts.ts';
-import { IDLE_PRICES, USE_PRICES } from '../../../infra/prices.ts';
+import { IDLE_PRICES, USE_PRICES } from '../../../lib/contract/prices.ts';
 import { emptyHistogram, report } from '../../../lib/metrics/timers.ts';
 import { temporaryFolder } from '../../support/runner.ts';
 import { cli, ROOT } from '../cli.ts';

@@ -5,8 +5,6 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import {
   batchCost,
-  billedMs,
-  gigabyteSeconds,
   memoryForPeak,
   msAt,
   predictCost,
@@ -14,7 +12,8 @@ import {
   settingResults,
 } from '../../../cli/tune/cost.ts';
 import { timesOf } from '../../../cli/tune/points.ts';
-import { PRICES } from '../../../infra/prices.ts';
+import { PRICES } from '../../../lib/contract/prices.ts';
+import { billedMs, gigabyteSeconds } from '../../../lib/metrics/cost.ts';
 import { ROOT } from '../cli.ts';
 import { measuredAt } from './support.ts';
 

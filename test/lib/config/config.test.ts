@@ -116,6 +116,7 @@ const CHOSEN = {
     durationSqueeze: 6_000,
   },
   jobs: { maximumConcurrency: 3, buckets: ['lake'] },
+  budget: { perDay: 2.5, perMonth: 50 },
   models: { folder: 'nets', memoryMB: 512, pinned: ['fraud'] },
 } satisfies { readonly [Key in keyof JobConfig]: Partial<JobConfig[Key]> };
 
@@ -142,9 +143,18 @@ describe('a config', () => {
     assert.deepEqual(parseConfig(JSON.stringify(DEFAULT_JOB), 'test'), DEFAULT_JOB);
     const paths = (job: object) =>
       Object.entries(job).flatMap(([key, value]) =>
-        ['image', 'import', 'models', 'queue', 'function', 'http', 'capture', 'release', 'worker'].includes(
-          key,
-        )
+        [
+          'image',
+          'import',
+          'models',
+          'queue',
+          'function',
+          'http',
+          'budget',
+          'capture',
+          'release',
+          'worker',
+        ].includes(key)
           ? Object.entries(value as object).map(([inner, leaf]) => [`${key}.${inner}`, leaf] as const)
           : [[key, value as unknown] as const],
       );
@@ -268,7 +278,7 @@ describe('a key', () => {
   test('that resembles nothing brings the list of what there is', () => {
     assert.match(
       lineOf('zzzzzzz: 1') ?? '',
-      /known are modelPath, jobName, .*, image, import, queue, jobs, function, http, models, capture, release, worker$/,
+      /known are modelPath, jobName, .*, image, import, queue, jobs, function, http, budget, models, capture, release, worker$/,
     );
     assert.match(lineOf('function: {zzzzzzz: 1}') ?? '', /known are memoryMB, timeoutSeconds$/);
   });

@@ -55,7 +55,7 @@ function environment(
     many,
     passes: (ms: number) => void (now += ms),
     answersWith: (answering: () => Promise<void>) => void (answer = answering),
-    call: (messages?: number) => capture.functionCalled({ ids: {}, messages }),
+    call: (messages?: number) => capture.functionCalled({ ids: {}, messages, bytes: () => 0 }),
     lostSoFar: () => lost,
     ids: () => stored.flatMap(({ lines }) => lines.map((line) => readLine(line).id)),
   };

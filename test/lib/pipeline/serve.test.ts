@@ -174,7 +174,7 @@ async function measuring(
   const write = (text: string) => void (line = text);
   const metrics = emf({ dimensions: { Job: '', Function: '' }, isProvisioned: true, now: () => 0, write });
   const observers = together([delivered, metrics], now);
-  observers.functionCalled?.({ ids: {}, messages: undefined });
+  observers.functionCalled?.({ ids: {}, messages: undefined, bytes: () => 0 });
   await call(clock, { ...deps(), observers });
   await observers.flush?.({ leftMs: () => 30_000 });
   observers.functionAnswered?.(undefined);

@@ -12,9 +12,9 @@ import { describeReplacer } from './conformance/replacer.ts';
 import { describeRunCounts } from './conformance/run-counts.ts';
 import { describeSaving } from './conformance/saving.ts';
 import { describeStates } from './conformance/states.ts';
+import { describeSums } from './conformance/sums.ts';
 import { describeTaking } from './conformance/taking.ts';
 import { describeTime } from './conformance/time.ts';
-import { describeTrialCounts } from './conformance/trial-counts.ts';
 import { describeWaiting } from './conformance/waiting.ts';
 import { type At, openPlace, type StoreAccess } from './conformance/world.ts';
 
@@ -31,7 +31,7 @@ const PARTS = [
   describeRunCounts,
   describeLimiter,
   describeReplacer,
-  describeTrialCounts,
+  describeSums,
   describeFaults,
 ];
 

@@ -11,7 +11,7 @@ import type {
   StatesOptions,
   Store,
   StoreConnection,
-  TrialCounts,
+  Sums,
 } from '../../../../lib/results/store.ts';
 
 /** How to reach a store, and how to keep it from answering. */
@@ -36,7 +36,8 @@ export interface Environment {
   readonly states: States;
   readonly runs: RunCounts;
   readonly replacer: Replacer;
-  readonly trials: TrialCounts;
+  readonly trials: Sums;
+  readonly costs: Sums;
   openLimiter(options: Omit<LimiterOptions, 'job'>): Limiter;
 }
 
@@ -95,7 +96,8 @@ function openEnvironment<C extends StoreConnection>(
     results: store.openResults(connection, { job, ttlSeconds, now, ...rest }),
     states: store.openStates(connection, { job, now, latestOrder }),
     runs: store.openRunCounts(connection, { job, retentionSeconds: 60, most: MOST_RUNS }),
-    trials: store.openTrialCounts(connection, { job }),
+    trials: store.openSums(connection, { job, kind: 'trial' }),
+    costs: store.openSums(connection, { job, kind: 'budget' }),
     replacer: store.openReplacer(connection, { job, ttlSeconds, now }),
     openLimiter: (options) => store.openLimiter(connection, { job, ...options }),
   };
