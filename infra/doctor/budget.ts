@@ -1,4 +1,4 @@
-/** What the budget of a job does not stop, in dollars: a line of doctor. */
+/** Dollars that the budget of a job does not stop: a line of doctor. */
 import type { JobConfig } from '../../lib/config/job.ts';
 import {
   BUDGET_DELIVERY_SECONDS,
@@ -11,9 +11,9 @@ import { eventSources } from '../template/budget.ts';
 import type { Settings } from '../template/config.ts';
 
 export interface BudgetFacts extends BudgetLimits {
-  /** What an environment may cost between two deliveries. */
+  /** Dollars of an environment between two deliveries, at most. */
   readonly overshoot: number;
-  /** What the functions of slow queues cost in a day at most. */
+  /** Dollars of the functions of slow queues in a day, at most. */
   readonly slowestPerDay: number;
 }
 
