@@ -1,4 +1,4 @@
-/** Dollars that the budget of a job does not stop: a line of doctor. */
+/** A line of doctor with the dollars that the budget of a job does not stop. */
 import type { JobConfig } from '../../lib/config/job.ts';
 import {
   BUDGET_DELIVERY_SECONDS,
@@ -11,9 +11,9 @@ import { eventSources } from '../template/budget.ts';
 import type { Settings } from '../template/config.ts';
 
 export interface BudgetFacts extends BudgetLimits {
-  /** Dollars of an environment between two deliveries, at most. */
+  /** The cost of an environment between two deliveries. */
   readonly overshoot: number;
-  /** Dollars of the functions of slow queues in a day, at most. */
+  /** The most that the functions of slow queues cost in a day. */
   readonly slowestPerDay: number;
 }
 

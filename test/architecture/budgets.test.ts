@@ -12,7 +12,7 @@ interface Budget {
 }
 
 const BUDGETS: readonly Budget[] = [
-  { folders: ['functions', 'lib'], lines: 48_720 },
+  { folders: ['functions', 'lib'], lines: 48_730 },
   { folders: ['local'], lines: 12_310 },
   { folders: ['cli'], lines: 11_830 },
   { folders: ['infra'], lines: 7_780 },
