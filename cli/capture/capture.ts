@@ -1,6 +1,8 @@
 /** `cluster-serving capture`: lists, exports and deletes captured requests and records. */
-import { CaptureReader } from '../../lib/s3/capture-reader.ts';
+import { assertModelName } from '../../lib/contract/names.ts';
+import { CaptureReader, capturedModels } from '../../lib/s3/capture-reader.ts';
 import { openS3 } from '../../lib/s3/client.ts';
+import type { S3Client } from '../../lib/s3/objects.ts';
 import { defineCommand, only, wrongUse } from '../command.ts';
 import { findService, JOB, notRunning, SERVICE_OPTIONS, YES } from '../service.ts';
 import { exportCaptures } from './export.ts';
@@ -27,6 +29,10 @@ export const command = defineCommand({
       value: 'time',
       about: 'captures from here on: 24h, 30m, 7d or 2026-11-28T08:00Z (default: all)',
     },
+    model: {
+      value: 'name',
+      about: 'only of this further model; the name of the job is that of its own model (default: of each)',
+    },
     version: { value: 'version', about: 'only what this version of the model answered' },
     ...only(['purge'], {
       uri: { value: 'uri', about: 'only the record with this uri, or the request with this id' },
@@ -50,19 +56,32 @@ export const command = defineCommand({
     const { job, bucket, endpoint, region } = service;
     if (bucket === undefined) throw wrongUse('capture: which service? Give --stack, or --bucket with --job');
     const s3 = openS3({ endpoint, region });
-    const reader = new CaptureReader(s3, bucket, job);
     const filter = { version: values.version, since };
     try {
+      const readers = await readersOf(s3, bucket, job, values.model);
       if (action === 'list') {
         // The service counts all; objects say it of those that the options choose.
-        const isAll = values.since === undefined && values.version === undefined;
-        return await listCaptures(reader, filter, output, isAll ? await askLost(service) : undefined);
+        const isAll = (values.since ?? values.version ?? values.model) === undefined;
+        return await listCaptures(readers, filter, output, isAll ? await askLost(service) : undefined);
       }
-      if (action === 'export') return await exportCaptures(reader, filter, output);
+      if (action === 'export') return await exportCaptures(readers, filter, output);
       const { uri, yes = false } = values;
-      return await purgeCaptures(reader, { filter: { ...filter, until: now }, uri, yes, job }, output);
+      return await purgeCaptures(readers, { filter: { ...filter, until: now }, uri, yes, job }, output);
     } finally {
       s3.destroy();
     }
   },
 });
+
+/** A reader of each model that is meant, the job's own first. */
+async function readersOf(
+  s3: S3Client,
+  bucket: string,
+  job: string,
+  model: string | undefined,
+): Promise<readonly CaptureReader[]> {
+  const names = model === undefined ? await capturedModels(s3, bucket, job) : [];
+  const own = model === job ? undefined : model;
+  if (own !== undefined) assertModelName(own, job);
+  return [own, ...names].map((name) => new CaptureReader(s3, bucket, { job, model: name }));
+}

@@ -18,20 +18,23 @@ interface PurgeOptions {
 }
 
 export async function purgeCaptures(
-  reader: CaptureReader,
+  readers: readonly CaptureReader[],
   { filter, uri, yes, job }: PurgeOptions,
   output: Output,
 ): Promise<number> {
-  const objects: CapturedObject[] = [];
-  for await (const page of reader.pages(filter)) objects.push(...page);
+  const objects: { readonly reader: CaptureReader; readonly object: CapturedObject }[] = [];
+  for (const reader of readers)
+    for await (const page of reader.pages(filter))
+      objects.push(...page.map((object) => ({ reader, object })));
   const what = uri === undefined ? `${objects.length} objects of captures` : `the captures of ${uri}`;
   if (objects.length > 0 && !yes && !(await confirmed(`deletes ${what} of the job ${job} for good`))) {
     output.answer({ objects: 0, lines: 0 }, 'nothing was deleted');
     return EXIT.failed;
   }
-  await reader.removeReport();
+  for (const reader of readers) await reader.removeReport();
   if (uri === undefined) {
-    await reader.remove(objects);
+    for (const [reader, some] of Map.groupBy(objects, (one) => one.reader))
+      await reader.remove(some.map(({ object }) => object));
     output.answer({ objects: objects.length }, `${objects.length} objects deleted`);
     return EXIT.ok;
   }
@@ -39,7 +42,7 @@ export async function purgeCaptures(
   let lines = 0;
   let changed = 0;
   try {
-    for (const [i, object] of objects.entries()) {
+    for (const [i, { reader, object }] of objects.entries()) {
       const taken = await takeOut(reader, object, uri);
       lines += taken;
       if (taken > 0) changed++;

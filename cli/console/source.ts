@@ -91,7 +91,7 @@ export function remoteConsole(options: RemoteOptions): ConsoleSource {
       part(async () => {
         if (!place) return { unavailable: NO_BUCKET };
         const lost = (await askLost(service)) ?? 0;
-        return captureFacts(new CaptureReader(place.s3, place.bucket, service.job), lost, false);
+        return captureFacts(new CaptureReader(place.s3, place.bucket, { job: service.job }), lost, false);
       }),
     jobs: () => part(async () => (place ? jobList(jobPlace(options), costOf) : { unavailable: NO_BUCKET })),
     cancel: async (id) => cancelJob(jobPlace(options), id),

@@ -2,7 +2,7 @@
 import { accountClients } from '../../infra/account/clients.ts';
 import { recordOf, textOf } from '../../infra/doctor/template.ts';
 import { asError, badRequest, ServingError } from '../../lib/contract/errors.ts';
-import { modelPrefix } from '../../lib/contract/names.ts';
+import { assertModelName, type JobModel, modelPrefix } from '../../lib/contract/names.ts';
 import { isVersion } from '../../lib/registry/download.ts';
 import type { CaptureFilter } from '../../lib/s3/capture-reader.ts';
 import type { ReplayAnswer, ReplayQuestion } from '../../release/trial/asked.ts';
@@ -25,7 +25,7 @@ interface Values extends PlaceValues, Pick<ReplayQuestion, 'by'> {
 }
 
 interface Deployed extends ReplayAnswer {
-  readonly job: string;
+  readonly captured: JobModel;
   readonly place: Place;
 }
 
@@ -48,15 +48,21 @@ export async function replayInAws(
   }
   const { region, bucket, job } = await findStack(stack);
   const name = `${stack.replace(/^arn:.*:stack\/([^/]+)\/.*$/, '$1')}-trials`;
-  const answer = await invoke(name, region, { version, filter, by }, output);
-  const prefix = modelPrefix(job);
+  const { model } = values;
+  if (model !== undefined) assertModelName(model, job);
+  const answer = await invoke(name, region, { model, version, filter, by }, output);
+  if (answer.model !== model)
+    throw badRequest(
+      `${name} is of an earlier release, which replays the job's own model alone: deploy, or leave out --in-aws`,
+    );
+  const prefix = modelPrefix(job, model);
   const place = {
     location: { bucket, prefix },
     endpoint: undefined,
     region,
     text: `s3://${bucket}/${prefix}`,
   };
-  return { ...answer, job, place };
+  return { ...answer, captured: { job, model }, place };
 }
 
 async function invoke(

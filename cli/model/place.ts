@@ -7,8 +7,8 @@ import {
   assertJobName,
   assertModelName,
   DEFAULT_JOB_NAME,
+  type JobModel,
   modelPrefix,
-  namedModelPrefix,
   readS3Address,
 } from '../../lib/contract/names.ts';
 import { variables } from '../../lib/contract/variables.ts';
@@ -108,14 +108,15 @@ export function namedPlace({ model }: Place, job: JobConfig): NamedPlace | undef
 }
 
 function prefixOf(job: string, model: string | undefined): string {
-  return model === undefined ? modelPrefix(job) : namedModelPrefix(job, assertModelName(model, job));
+  return modelPrefix(job, model === undefined ? undefined : assertModelName(model, job));
 }
 
 function placeAt(bucket: string, prefix: string, endpoint?: string, region?: string): Place {
   return { location: { bucket, prefix }, endpoint, region, text: `s3://${bucket}/${prefix}` };
 }
 
-/** The job whose models have this place; undefined for a place of `--to`, beside which nothing is captured. */
-export function capturedJob({ location: { prefix } }: Pick<Place, 'location'>): string | undefined {
-  return /^models\/([^/]+)\/$/.exec(prefix)?.[1];
+/** The model that has this place; undefined for a place of `--to` of which nothing is captured. */
+export function capturedModel({ location: { prefix } }: Pick<Place, 'location'>): JobModel | undefined {
+  const [, job, model] = /^models\/([^/]+)\/(?:named\/([^/]+)\/)?$/.exec(prefix) ?? [];
+  return job === undefined ? undefined : { job, model };
 }

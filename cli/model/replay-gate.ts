@@ -7,7 +7,7 @@ import { replayCaptures } from '../../release/replay/replay.ts';
 import { problemsOf, replayText } from '../../release/replay/report.ts';
 import type { Replay } from '../../release/replay/tally.ts';
 import type { Output } from '../output.ts';
-import { capturedJob } from './place.ts';
+import { capturedModel } from './place.ts';
 import { FLIPS, type ServedDiffOptions } from './served-diff.ts';
 
 const DAY_MS = 86_400_000;
@@ -28,7 +28,7 @@ export async function replayOnCandidate(
   output: Output,
 ): Promise<JudgedReplay | undefined> {
   const { maxFlips, days } = job.release;
-  const captured = capturedJob({ location });
+  const captured = capturedModel({ location });
   const { version } = await readCurrent(s3, location);
   if (maxFlips === undefined || captured === undefined || version === undefined || !activate)
     return undefined;
@@ -40,7 +40,6 @@ export async function replayOnCandidate(
     const filter = { version, since: Date.now() - days * DAY_MS };
     replay = await replayCaptures(side, {
       captures,
-      captured,
       filter,
       version: undefined,
       job,

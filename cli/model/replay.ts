@@ -20,7 +20,7 @@ import { showProgress } from '../progress.ts';
 import { dataDirOf } from '../service.ts';
 import { readShare } from '../share.ts';
 import { replayInAws } from './in-aws.ts';
-import { capturedJob, type OpenPlace, type PlaceValues, withPlace, withS3 } from './place.ts';
+import { capturedModel, type OpenPlace, type PlaceValues, withPlace, withS3 } from './place.ts';
 import { type DiffSettings, SERVING, withSide } from './side.ts';
 
 export interface ReplayValues extends PlaceValues {
@@ -53,15 +53,15 @@ export async function replay(
     const { version, replay: found, ...deployed } = await replayInAws(argument, filter, values, output);
     const judged = { version, maxFlips: maxFlips(undefined) };
     return withS3(deployed.place, ({ s3, location }) => {
-      const captures = new CaptureReader(s3, location.bucket, deployed.job);
-      return reportReplay(found, { ...judged, captures, captured: deployed.job }, output);
+      const captures = new CaptureReader(s3, location.bucket, deployed.captured);
+      return reportReplay(found, { ...judged, captures }, output);
     });
   }
   if (values.stack !== undefined) throw wrongUse('model replay: --stack goes with --in-aws');
   return withPlace(values, output, (place) => {
-    const captured = capturedJob(place);
+    const captured = capturedModel(place);
     if (captured === undefined)
-      throw wrongUse(`${place.text} is not the place of a job, so nothing is captured beside it`);
+      throw wrongUse(`${place.text} is not the place of a job's model, so nothing of it is captured`);
     const process = newModelProcess();
     const progress = showProgress(output.json);
     return interruptible('the replay, which the same command continues,', output, (signal) => {
@@ -72,7 +72,6 @@ export async function replay(
         const question = { ...questionOf(values, place, job), model };
         const options: ReplayOptions = {
           captures: new CaptureReader(place.s3, place.location.bucket, captured),
-          captured,
           filter: { since, version: values['answered-by'] },
           version,
           job,
@@ -126,17 +125,13 @@ async function progressOf(
 
 interface Replayed extends Judged {
   readonly captures: CaptureReader;
-  /** The job whose captures they are. */
-  readonly captured: string;
   readonly job?: JobConfig | undefined;
 }
 
 /** @param found undefined where nothing was captured */
 async function reportReplay(found: Replay | undefined, options: Replayed, output: Output): Promise<number> {
   if (!found)
-    throw badRequest(
-      `nothing was captured of the job ${options.captured} since then; ${adviceFor(options.job)}`,
-    );
+    throw badRequest(`nothing was captured of ${whoseText(options)} since then; ${adviceFor(options.job)}`);
   const problems = problemsOf(found, options);
   const { captures, version } = options;
   const report: ReplayFacts = {
@@ -151,6 +146,11 @@ async function reportReplay(found: Replay | undefined, options: Replayed, output
   });
   output.answer({ ...found, problems }, replayText(found, problems));
   return problems.length === 0 ? EXIT.ok : EXIT.failed;
+}
+
+function whoseText({ captures: { captured } }: Replayed): string {
+  const job = `the job ${captured.job}`;
+  return captured.model === undefined ? job : `the model ${captured.model} of ${job}`;
 }
 
 function adviceFor(job: JobConfig | undefined): string {

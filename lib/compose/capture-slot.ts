@@ -14,8 +14,13 @@ export class CaptureSlot implements Observer {
     leave(opening.then((opened) => (this.#opened = opened)));
   }
 
-  recordsAnswered(answered: Fact<'recordsAnswered'>): void {
-    this.#opened?.recordsAnswered(answered);
+  recordsAnswered(answered: Fact<'recordsAnswered'>, model?: string): void {
+    this.#opened?.recordsAnswered(answered, model);
+  }
+
+  /** What captures the answers of a further model. Calls and flushes are told to the slot itself. */
+  ofModel(name: string): Observer {
+    return { recordsAnswered: (answered) => this.recordsAnswered(answered, name) };
   }
 
   functionCalled(call: Fact<'functionCalled'>): void {

@@ -17,13 +17,14 @@ export async function openCapture(scope: Scope): Promise<Capture> {
     now: Date.now,
     isFrozen: inLambda,
     onLost: (records) => scope.get(observers).capturesLost?.(records),
-    async put({ version, lines, lost }) {
+    async put({ model, version, lines, lost }) {
       // Loaded with the model, which has answered.
       const { RUNTIME } = await import('./onnx.ts');
       const runtime = { ...RUNTIME, threads: scope.get(onnxSettings).threads };
       const header = {
         capture: 1,
         job: job.jobName,
+        model,
         version,
         settings: answerSettings(job),
         runtime,

@@ -3,9 +3,10 @@
  * call of S3 for it.
  */
 import { modelsBudget } from '../config/job.ts';
+import { isCapturing } from '../contract/capture.ts';
 import type { ServingError } from '../contract/errors.ts';
 import { logError } from '../contract/log.ts';
-import { namedModelPrefix, namedModelsPrefix } from '../contract/names.ts';
+import { namedModelsPrefix } from '../contract/names.ts';
 import { ModelShelf } from '../inference/model-shelf.ts';
 import { Inferences } from '../observe/inferences.ts';
 import {
@@ -17,10 +18,11 @@ import {
 import { memoryOf } from '../registry/memory.ts';
 import { listModelNames, ModelNames } from '../registry/model-names.ts';
 import { NamedFolders } from '../registry/named-folders.ts';
+import { captureSlot } from './capture-slot.ts';
 import { onnxSettings, openModel, versionsOf } from './model.ts';
 import { namedObservers } from './observers.ts';
 import type { OnnxRunner } from './onnx.ts';
-import { s3Client } from './s3.ts';
+import { modelLocation, s3Client } from './s3.ts';
 import type { Scope } from './scope.ts';
 
 /** The further models of this environment, none of which is open yet. */
@@ -54,7 +56,9 @@ class Shelved implements NamedModels {
     const known = this.#found.get(name);
     if (known) return known;
     const statistics = new Inferences(Date.now);
-    const observers = namedObservers(this.#scope, [statistics]);
+    const { capture } = this.#scope.environment.job;
+    const captures = isCapturing(capture) ? [this.#scope.get(captureSlot).ofModel(name)] : [];
+    const observers = namedObservers(this.#scope, [statistics, ...captures]);
     const found = { model: this.#shelf.model(name), observers, statistics };
     this.#found.set(name, found);
     return found;
@@ -79,7 +83,7 @@ class Shelved implements NamedModels {
 }
 
 function shelfOf(scope: Scope): ModelShelf<OnnxRunner> {
-  const { job, bucket, modelDirectory } = scope.environment;
+  const { job, modelDirectory } = scope.environment;
   const { canaries: _, onChange: __, ...versions } = versionsOf(scope);
   // Beside the folder of the job's own model, which removes what it does not know.
   const folders = new NamedFolders(`${modelDirectory}.named`, { isUsed: (name) => shelf.holds(name) });
@@ -93,7 +97,7 @@ function shelfOf(scope: Scope): ModelShelf<OnnxRunner> {
       const observers = namedObservers(scope, []);
       return openModel({
         ...versions,
-        location: { bucket, prefix: namedModelPrefix(job.jobName, name) },
+        location: modelLocation(scope, name),
         directory: folders.of(name),
         settings: scope.get(onnxSettings),
         onError: (error: ServingError) => logError(error, { phase: 'model', model: name }),

@@ -33,8 +33,9 @@ export function largeResults(scope: Scope): LargeResults {
   return new LargeResults(scope.get(s3Client), { bucket, job: job.jobName, now: Date.now });
 }
 
-export function modelLocation({ environment }: Scope): ModelLocation {
-  return { bucket: environment.bucket, prefix: modelPrefix(environment.job.jobName) };
+/** @param model the name of a further model. Default: the job's own */
+export function modelLocation({ environment }: Scope, model?: string): ModelLocation {
+  return { bucket: environment.bucket, prefix: modelPrefix(environment.job.jobName, model) };
 }
 
 /** Keeps one dead-lettered message under its id. */

@@ -7,6 +7,8 @@ export interface CaptureHeader {
   /** The version of the form. */
   readonly capture: 1;
   readonly job: string;
+  /** The name of the further model that answered; absent for the job's own. */
+  readonly model?: string | undefined;
   /** The version of the model that answered. */
   readonly version: string;
   /** The settings of the job that decide answers. */

@@ -150,18 +150,26 @@ export function limiterKey(job: string): string {
   return `cluster-serving-tokens_${job}`;
 }
 
-export function modelPrefix(job: string): string {
-  return `models/${job}/`;
+/** A model of a job: its own, or the further one of this name. */
+export interface JobModel {
+  readonly job: string;
+  readonly model?: string | undefined;
+}
+
+/** @param model the name of a further model, whose place has all that the place of the job's own has */
+export function modelPrefix(job: string, model?: string): string {
+  return `models/${job}/${folderOf(model)}`;
 }
 
 /** Below it, the further models of a job have a folder each, under their names. */
 export function namedModelsPrefix(job: string): string {
-  return `${modelPrefix(job)}named/`;
+  return `${modelPrefix(job)}${NAMED}`;
 }
 
-/** The place of a further model of the job, which has all that the place of the job's own model has. */
-export function namedModelPrefix(job: string, name: string): string {
-  return `${namedModelsPrefix(job)}${name}/`;
+const NAMED = 'named/';
+
+function folderOf(model: string | undefined): string {
+  return model === undefined ? '' : `${NAMED}${model}/`;
 }
 
 export function deadLetterPrefix(job: string): string {
@@ -178,14 +186,19 @@ export function pausedPrefix(job: string): string {
   return `paused/${job}/`;
 }
 
-/** Captured requests and records, by version of the model. */
-export function capturesPrefix(job: string): string {
-  return `captures/${job}/`;
+/** Captured requests and records, by version of the model. Those of further models lie in folders of their names. */
+export function capturesPrefix(job: string, model?: string): string {
+  return `captures/${job}/${folderOf(model)}`;
+}
+
+/** Below it are the captures of further models. */
+export function namedCapturesPrefix(job: string): string {
+  return `${capturesPrefix(job)}${NAMED}`;
 }
 
 /** The report of the last replay, which the console shows. It lies below captures, whose readers may see it. */
-export function lastReplayKey(job: string): string {
-  return `${capturesPrefix(job)}last-replay.json`;
+export function lastReplayKey({ job, model }: JobModel): string {
+  return `${capturesPrefix(job, model)}last-replay.json`;
 }
 
 /** Jobs over files: what is dropped in `in/` begins one, `out/` has results, and `run/<id>/` what a job has done so far. */

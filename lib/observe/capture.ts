@@ -10,8 +10,10 @@ import { asError, ServingError } from '../contract/errors.ts';
 import { logWarning } from '../contract/log.ts';
 import type { Fact, Observer } from '../pipeline/observer.ts';
 
-/** Lines of one version. */
+/** Lines of one version of a model. */
 export interface CapturedLines {
+  /** The name of a further model; undefined for the job's own. */
+  readonly model: string | undefined;
   readonly version: string;
   readonly lines: readonly string[];
   /** Requests and records that were lost so far. */
@@ -38,11 +40,14 @@ const TIMER_MS = 2_000;
 const DUE_LINES = MOST_LOST / 2;
 /** Characters that are held. */
 const MOST_HELD = 4 * MOST_LINE;
+const PUTS_AT_ONCE = 8;
+
+type HeldLines = Pick<CapturedLines, 'model' | 'version'> & { readonly lines: string[] };
 
 export class Capture implements Observer {
   readonly #options: CaptureOptions;
-  /** By version, the oldest first. */
-  #held = new Map<string, string[]>();
+  /** By model and version, the oldest first. */
+  #held = new Map<string, HeldLines>();
   #lines = 0;
   #characters = 0;
   /** When the oldest of them was held. */
@@ -58,18 +63,20 @@ export class Capture implements Observer {
     if (!options.isFrozen) this.#timer = setInterval(() => void this.#storeIfDue(), TIMER_MS).unref();
   }
 
-  recordsAnswered({ source, model, id, traceId, policy, records, outcomes }: Fact<'recordsAnswered'>): void {
+  /** @param name of the further model that answered. Default: the job's own */
+  recordsAnswered(fact: Fact<'recordsAnswered'>, name?: string): void {
+    const { source, model: version, traceId, policy, records, outcomes } = fact;
     const { share, failures, now } = this.#options;
-    const name = id();
-    if (!isDrawn(name, share)) return;
+    const id = fact.id();
+    if (!isDrawn(id, share)) return;
     const error = outcomes instanceof ServingError ? outcomes : outcomes.find((one) => !one.ok)?.error;
     // The client left, or it comes again: neither is an answer.
     if (error && (!failures || error.retryable || error.code === 'cancelled')) return;
     const form = formOf(policy);
-    const facts = { at: now(), source, id: name, traceId, form, error: error?.code };
+    const facts = { at: now(), source, id, traceId, form, error: error?.code };
     const answered = outcomes instanceof ServingError ? undefined : outcomes;
     const line = captureLine(facts, records, answered, this.#options);
-    if (this.#hasRoomFor(line)) this.#hold(model, line);
+    if (this.#hasRoomFor(line)) this.#hold(name, version, line);
     else this.#lose(1, 'captures are stored too slowly');
     if (!this.#options.isFrozen) void this.#storeIfDue();
   }
@@ -97,11 +104,12 @@ export class Capture implements Observer {
     return line.length <= MOST_LINE && this.#characters + line.length <= MOST_HELD && !isLate;
   }
 
-  #hold(version: string, line: string): void {
+  #hold(model: string | undefined, version: string, line: string): void {
     if (this.#lines === 0) this.#sinceMs = this.#options.now();
-    const lines = this.#held.get(version) ?? [];
-    lines.push(line);
-    this.#held.set(version, lines);
+    const key = `${model ?? ''} ${version}`;
+    const held = this.#held.get(key) ?? { model, version, lines: [] };
+    held.lines.push(line);
+    this.#held.set(key, held);
     this.#lines++;
     this.#characters += line.length;
   }
@@ -127,13 +135,18 @@ export class Capture implements Observer {
     return this.#storing;
   }
 
-  async #putAll(held: ReadonlyMap<string, readonly string[]>): Promise<void> {
-    for (const [version, lines] of held) {
-      try {
-        await this.#options.put({ version, lines, lost: this.#lost });
-      } catch (error) {
-        this.#lose(lines.length, asError(error).message);
-      }
+  /** An object each, some at a time: one after the other, those of many models would take seconds. */
+  async #putAll(held: ReadonlyMap<string, HeldLines>): Promise<void> {
+    const all = [...held.values()];
+    while (all.length > 0) {
+      const puts = all.splice(0, PUTS_AT_ONCE).map(async (each) => {
+        try {
+          await this.#options.put({ ...each, lost: this.#lost });
+        } catch (error) {
+          this.#lose(each.lines.length, asError(error).message);
+        }
+      });
+      await Promise.all(puts);
     }
   }
 

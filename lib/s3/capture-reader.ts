@@ -3,8 +3,14 @@ import { pipeline, Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import { GetObjectCommand } from '@aws-sdk/client-s3';
 import { asError, badRequest, ServingError } from '../contract/errors.ts';
-import { capturesPrefix, lastReplayKey } from '../contract/names.ts';
-import { getText, putBytes, putText, type S3Client } from './objects.ts';
+import {
+  capturesPrefix,
+  isModelName,
+  type JobModel,
+  lastReplayKey,
+  namedCapturesPrefix,
+} from '../contract/names.ts';
+import { getText, listFolders, putBytes, putText, type S3Client } from './objects.ts';
 import { listPages, removeObjects } from './pages.ts';
 
 export interface CapturedObject {
@@ -34,17 +40,29 @@ const READ_MS = 60_000;
 /** Characters of an object: lines are at most a quarter of it, and a writer holds no more. */
 const MOST_CHARACTERS = 64 * 1024 * 1024;
 
+/** Further models of a job with captures; those after them are not listed. */
+const MOST_MODELS = 5_000;
+
+/** @returns the names of the further models of which anything was captured. @throws S3's error */
+export async function capturedModels(s3: S3Client, bucket: string, job: string): Promise<string[]> {
+  const folders = await listFolders(s3, { bucket, key: namedCapturesPrefix(job) }, MOST_MODELS);
+  return folders.filter(isModelName);
+}
+
+/** The captures of one model, and of no other. */
 export class CaptureReader {
+  readonly captured: JobModel;
   readonly #s3: S3Client;
   readonly #bucket: string;
   readonly #prefix: string;
   readonly #report: { readonly bucket: string; readonly key: string };
 
-  constructor(s3: S3Client, bucket: string, job: string) {
+  constructor(s3: S3Client, bucket: string, captured: JobModel) {
+    this.captured = captured;
     this.#s3 = s3;
     this.#bucket = bucket;
-    this.#prefix = capturesPrefix(job);
-    this.#report = { bucket, key: lastReplayKey(job) };
+    this.#prefix = capturesPrefix(captured.job, captured.model);
+    this.#report = { bucket, key: lastReplayKey(captured) };
   }
 
   /** Pages in the order of versions, and of time within each. @throws S3's error */
@@ -54,13 +72,31 @@ export class CaptureReader {
     until = Infinity,
   }: CaptureFilter = {}): AsyncGenerator<readonly CapturedObject[]> {
     const prefix = version === undefined ? this.#prefix : `${this.#prefix}${version}/`;
-    for await (const page of listPages(this.#s3, this.#bucket, prefix)) {
+    for await (const page of this.#listed(prefix)) {
       const objects = page.flatMap(({ key, bytes }) => {
         const object = objectOf(key, this.#prefix, bytes);
         return object && object.writtenAt >= since && object.writtenAt <= until ? [object] : [];
       });
       if (objects.length > 0) yield objects;
     }
+  }
+
+  /** Steps over the captures of further models, which lie below those of the job's own. */
+  async *#listed(prefix: string) {
+    const others = namedCapturesPrefix(this.captured.job);
+    const isOther = (key = '') => this.captured.model === undefined && key.startsWith(others);
+    let after: string | undefined;
+    let last: string | undefined;
+    do {
+      last = undefined;
+      for await (const page of listPages(this.#s3, this.#bucket, prefix, after)) {
+        yield page;
+        last = page.at(-1)?.key;
+        if (isOther(last)) break;
+      }
+      // The character after the slash.
+      after = `${others.slice(0, -1)}0`;
+    } while (isOther(last));
   }
 
   /** The lines of an object. What is damaged or cut ends with a problem. @throws S3's error, such as NoSuchKey */

@@ -1,6 +1,7 @@
 /**
  * Objects of captures: `captures/<job>/<version>/<day>/<time>-<id>.ndjson.gz`, whose first line says what the others have in common. A key
- * begins with the time at which the object was written, so that a listing is in the order of time.
+ * begins with the time at which the object was written, so that a listing is in the order of time. Those of a further model lie in
+ * `captures/<job>/named/<name>/`: two models with the same files have the same version.
  */
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
@@ -36,7 +37,7 @@ export class CaptureWriter {
     const { bucket, now, id } = this.#options;
     const time = new Date(now()).toISOString();
     const name = `${time.slice(11, 23).replace(/\D/g, '')}-${id}-${this.#count++}`;
-    const key = `${capturesPrefix(header.job)}${header.version}/${time.slice(0, 10)}/${name}.ndjson.gz`;
+    const key = `${capturesPrefix(header.job, header.model)}${header.version}/${time.slice(0, 10)}/${name}.ndjson.gz`;
     const body = await zip(`${[headerLine(header), ...lines].join('\n')}\n`);
     for (let attempt = 1; ; attempt++) {
       const abortSignal = AbortSignal.timeout(PUT_MS);

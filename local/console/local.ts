@@ -97,7 +97,11 @@ export function localConsole(options: LocalConsoleOptions): ConsoleSource {
     notices: async () => (hasTargets(job) ? noticeFacts(notices()) : { unavailable: NO_TARGETS }),
     captures: async () => {
       const lost = await scope.get(results).lostCaptures();
-      return captureFacts(new CaptureReader(s3, bucket, job.jobName), lost, isCapturing(job.capture));
+      return captureFacts(
+        new CaptureReader(s3, bucket, { job: job.jobName }),
+        lost,
+        isCapturing(job.capture),
+      );
     },
     jobs: () => jobList(jobs),
     cancel: (id) => cancelJob(jobs, id),

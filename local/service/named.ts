@@ -1,11 +1,11 @@
 /** Publishes the further models of a job on this machine: each folder in a folder of models, under its name. */
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { s3Client } from '../../lib/compose/s3.ts';
+import { modelLocation, s3Client } from '../../lib/compose/s3.ts';
 import type { Scope } from '../../lib/compose/scope.ts';
 import { modelsBudget } from '../../lib/config/job.ts';
 import { asError, badConfig, ServingError } from '../../lib/contract/errors.ts';
-import { assertModelName, namedModelPrefix } from '../../lib/contract/names.ts';
+import { assertModelName } from '../../lib/contract/names.ts';
 import { readVerification } from '../../lib/contract/verification.ts';
 import { publishModel } from '../../lib/registry/publish.ts';
 import type { ModelProcess } from '../../onnx-import/process.ts';
@@ -27,7 +27,7 @@ export async function publishNamed(
   { dataDir, dropGolden, readyMs, modelProcess }: NamedOptions,
   scope: Scope,
 ): Promise<string[]> {
-  const { job, bucket } = scope.environment;
+  const { job } = scope.environment;
   const names = await namesIn(directory, job.jobName);
   const [{ verifyVersion }, { newModelProcess }] = await Promise.all([
     import('../../release/version.ts'),
@@ -41,7 +41,7 @@ export async function publishNamed(
         const model = await servedModel(job, folder, join(dataDir, 'named', name));
         const known = readVerification(model.importReport?.verification);
         const { memoryGrowthBytes: memoryBytes } = model.importReport?.measured ?? {};
-        const location = { bucket, prefix: namedModelPrefix(job.jobName, name) };
+        const location = modelLocation(scope, name);
         await publishModel(scope.get(s3Client), location, model.directory, {
           dropGolden,
           endsCanary: true,

@@ -64,11 +64,11 @@ function partsOf(scope: Scope, now: () => number): WatchParts {
         import('../../release/replay/replay.ts'),
         import('../../lib/s3/capture-reader.ts'),
       ]);
-      const captures = new CaptureReader(place.s3, place.location.bucket, job.jobName);
+      const captures = new CaptureReader(place.s3, place.location.bucket, { job: job.jobName });
       const pointer = await readVersion(place, version);
       return withVersionCopy(place, pointer, async (directory) => {
         const side = { file: await findModelFile(directory), verification: pointer.verification };
-        return replayCaptures(side, { captures, captured: job.jobName, filter, version, job });
+        return replayCaptures(side, { captures, filter, version, job });
       });
     },
     lookMs: 0,

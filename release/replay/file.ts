@@ -4,6 +4,7 @@ import { createInterface } from 'node:readline';
 import { type CapturedLine, readHeader, readLine } from '../../lib/codecs/capture/read.ts';
 import type { CaptureHeader } from '../../lib/contract/capture.ts';
 import { asError } from '../../lib/contract/errors.ts';
+import type { JobModel } from '../../lib/contract/names.ts';
 
 /** A line that is not of a capture, and where it is. */
 export interface Unread {
@@ -27,8 +28,8 @@ export function problemLine(problem: string): string {
   return JSON.stringify({ problem });
 }
 
-/** Every line of the file, in order. @param job whose captures they are: those of another are not read */
-export async function* entriesOf(file: string, job: string): AsyncGenerator<Entry> {
+/** Every line of the file, in order. @param captured whose captures they are: those of another model or job are not read */
+export async function* entriesOf(file: string, captured: JobModel): AsyncGenerator<Entry> {
   let key = '';
   let number = 0;
   let header: CaptureHeader | undefined;
@@ -47,11 +48,17 @@ export async function* entriesOf(file: string, job: string): AsyncGenerator<Entr
     try {
       if (number === 1) {
         const first = readHeader(text);
-        if (first.job !== job) yield unread(`a capture of the job ${first.job}`);
+        if (first.job !== captured.job) yield unread(`a capture of the job ${first.job}`);
+        else if (first.model !== captured.model)
+          yield unread(`a capture of ${modelText(first)}, not of ${modelText(captured)}`);
         else header = first;
       } else if (header) yield { header, line: readLine(text), place };
     } catch (error) {
       yield unread(asError(error).message);
     }
   }
+}
+
+function modelText({ job, model }: JobModel): string {
+  return model === undefined ? `the own model of the job ${job}` : `the model ${model} of the job ${job}`;
 }

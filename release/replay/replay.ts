@@ -13,8 +13,6 @@ import type { Replay } from './tally.ts';
 import { REPLAY } from './tasks.ts';
 
 export interface ReplayOptions extends CopyOptions {
-  /** The job whose captures they are. */
-  readonly captured: string;
   /** Which of them. */
   readonly filter: CaptureFilter;
   /** The version whose model is asked; undefined for a folder. */
@@ -31,7 +29,7 @@ export interface ReplayOptions extends CopyOptions {
 const LIMIT_MS = 3_600_000;
 /** @returns undefined where nothing was captured. @throws model_unavailable, too_large; S3's error; the signal's reason */
 export async function replayCaptures(side: Side, options: ReplayOptions): Promise<Replay | undefined> {
-  const { captured, version, by, signal } = options;
+  const { captures, version, by, signal } = options;
   const folder = await mkdtemp(join(tmpdir(), 'cluster-serving-replay-'));
   const until = Date.now();
   const progress = options.progress && (await Progress.find(options.progress, until));
@@ -47,6 +45,7 @@ export async function replayCaptures(side: Side, options: ReplayOptions): Promis
     }
     if (!copied) return undefined;
     const job = options.job ?? withDefaults(copied.settings);
+    const { captured } = captures;
     const run = { ...side, version, job, captured, captures: file, by, progress: progress?.file };
     const ask = (process: ModelProcess) => inModelProcess(REPLAY, run, { ms: LIMIT_MS, signal }, process);
     const replay = await withModelProcess(options.process, ask, newModelProcess);

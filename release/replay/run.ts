@@ -6,6 +6,7 @@ import { type OnnxRunner, openOnnx, RUNTIME } from '../../lib/compose/onnx.ts';
 import { answerSettings, type JobConfig } from '../../lib/config/job.ts';
 import type { CaptureForm, CaptureHeader } from '../../lib/contract/capture.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
+import type { JobModel } from '../../lib/contract/names.ts';
 import { elementAt } from '../../lib/contract/present.ts';
 import type { Outcome } from '../../lib/contract/values.ts';
 import type { Side } from '../diff/run.ts';
@@ -20,8 +21,8 @@ export interface ReplayRun extends Side {
   readonly version: string | undefined;
   /** The settings under which it would serve. */
   readonly job: JobConfig;
-  /** The job whose captures they are. */
-  readonly captured: string;
+  /** The model whose captures they are. */
+  readonly captured: JobModel;
   /** A copy of captures (file.ts). */
   readonly captures: string;
   /** The input by whose values differences are counted. */

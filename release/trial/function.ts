@@ -23,11 +23,18 @@ const MB = 1024 * 1024;
 /** The function without a model, rounded up. */
 const FUNCTION_MB = 128;
 
-/** @returns what looks, and what answers a replay */
-export async function composeTrials(scope: Scope): Promise<WatchParts> {
+/** @returns what looks at the versions of a model, and answers its replays */
+export async function composeTrials(scope: Scope): Promise<PartsOf> {
+  return (model) => partsOf(scope, model);
+}
+
+/** @param model the name of a further one. Default: the job's own */
+type PartsOf = (model?: string) => WatchParts;
+
+function partsOf(scope: Scope, model: string | undefined): WatchParts {
   const { job, bucket, memoryMB } = scope.environment;
-  const place = { s3: scope.get(s3Client), location: scope.get(modelLocation) };
-  const captured = job.jobName;
+  const place = { s3: scope.get(s3Client), location: modelLocation(scope, model) };
+  const captured = { job: job.jobName, model };
   return {
     ...place,
     counts: scope.get(trialCounts),
@@ -81,8 +88,8 @@ export async function composeTrials(scope: Scope): Promise<WatchParts> {
 }
 
 export const watch =
-  (parts: WatchParts) =>
+  (of: PartsOf) =>
   async (event: unknown): Promise<unknown> => {
     const question = questionIn(event);
-    return question ? answerReplay(question, parts) : ((await watchTrials(parts)) ?? {});
+    return question ? answerReplay(question, of(question.model)) : ((await watchTrials(of())) ?? {});
   };

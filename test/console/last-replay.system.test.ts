@@ -43,7 +43,7 @@ test('the report of a replay is shown by class, by distance and by the worst rec
   assert.equal(counted, REQUESTS);
   assert.equal(found.outputs[0]?.distribution[0]?.records, REQUESTS);
 
-  const captures = new CaptureReader(stack.aws.s3, stack.bucket, stack.job);
+  const captures = new CaptureReader(stack.aws.s3, stack.bucket, { job: stack.job });
   const hostile: ReplayFacts = {
     ...found,
     flips: 1,

@@ -135,7 +135,7 @@ function overQueue(t: Hooks, stack: Stack, isOverHttp: boolean): Ask {
 
 /** Each line of the captures of a version has its answer. */
 async function captured(stack: Stack, numbers: Readonly<Record<string, number>>): Promise<void> {
-  const reader = new CaptureReader(stack.aws.s3, stack.bucket, JOB);
+  const reader = new CaptureReader(stack.aws.s3, stack.bucket, { job: JOB });
   await until(async () => {
     const lines = new Map<string, number>();
     for await (const objects of reader.pages())

@@ -141,7 +141,7 @@ describe('the archives under the runtime client of AWS', { skip: SKIP }, () => {
     const runtime = await start(t, 'predict', {
       CLUSTER_SERVING_CONFIG: JSON.stringify({ ...settings, jobName: job, capture }),
     });
-    const captures = new CaptureReader(deployment.aws.s3, BUCKET, job);
+    const captures = new CaptureReader(deployment.aws.s3, BUCKET, { job });
     const idsOf = async () => {
       const ids: string[] = [];
       for await (const page of captures.pages())

@@ -35,14 +35,16 @@ export interface CapturedLine extends CaptureFacts {
 /** @throws bad_request for a line that is not the first of a capture of this version */
 export function readHeader(line: string): CaptureHeader {
   const header = parsed(line);
-  const { capture, job, version, settings, runtime, lost } = header;
+  const { capture, job, model, version, settings, runtime, lost } = header;
   if (capture !== 1) throw badRequest('not a capture that this release reads');
+  if (model !== undefined && typeof model !== 'string') throw badRequest('"model": expected a text');
   if (typeof job !== 'string' || typeof version !== 'string' || !isObject(settings) || !isObject(runtime))
     throw badRequest('its first line is not that of a capture');
   const { onnxruntime, architecture, features, threads } = runtime;
   return {
     capture,
     job,
+    ...(model !== undefined && { model }),
     version,
     settings,
     runtime: {

@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
-import { namedModelPrefix } from '../../../lib/contract/names.ts';
+import { modelPrefix } from '../../../lib/contract/names.ts';
 import { publishModel } from '../../../lib/registry/publish.ts';
 import { InputQueue, OutputQueue } from '../../../sdk/index.ts';
 import { addModel, modelFolder, numberOf } from '../../local/swap/models.ts';
@@ -25,7 +25,7 @@ export async function askManyModels(t: TestContext, { models, requests, records 
     modelDirectory: await modelFolder(t, addModel(0)),
   });
   for (let number = 1; number <= models; number++) {
-    const location = { bucket: stack.bucket, prefix: namedModelPrefix('serving_stream', `m-${number}`) };
+    const location = { bucket: stack.bucket, prefix: modelPrefix('serving_stream', `m-${number}`) };
     await publishModel(stack.aws.s3, location, await modelFolder(t, addModel(number)));
   }
   const random = seeded(7);

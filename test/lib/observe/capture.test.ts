@@ -35,16 +35,24 @@ function environment(
     },
   });
   t.after(() => capture.close());
-  const request = (id: string, outcomes: readonly Outcome[] | ServingError = [OK], model = 'v1') =>
-    capture.recordsAnswered({
-      source: 'request',
-      model,
-      id: () => id,
-      traceId: undefined,
-      policy: {},
-      records: [new Map([['x', jsonValue(1)]])],
-      outcomes,
-    });
+  const request = (
+    id: string,
+    outcomes: readonly Outcome[] | ServingError = [OK],
+    version = 'v1',
+    name?: string,
+  ) =>
+    capture.recordsAnswered(
+      {
+        source: 'request',
+        model: version,
+        id: () => id,
+        traceId: undefined,
+        policy: {},
+        records: [new Map([['x', jsonValue(1)]])],
+        outcomes,
+      },
+      name,
+    );
   const many = (count: number) => {
     for (let i = 0; i < count; i++) request(`r${i}`);
   };
@@ -204,4 +212,22 @@ test('the same share of ids is drawn everywhere, and each id always or never', (
   );
   assert.ok(drawn.every((id) => isDrawn(id, 0.06)));
   assert.ok(ids.every((id) => isDrawn(id, 1)));
+});
+
+test('models whose versions have the same name are stored apart, and the limit of what is held is that of all', async (t) => {
+  const { capture, request, stored, call, lostSoFar } = environment(t);
+  for (const name of [undefined, 'a', 'b'])
+    for (let i = 0; i < 20; i++) request(`${name}-${i}`, [OK], 'v1', name);
+  call();
+  await capture.flush();
+  const found = stored.map(({ model, version, lines }) => ({ model, version, lines: lines.length }));
+  assert.deepEqual(
+    found,
+    [undefined, 'a', 'b'].map((model) => ({ model, version: 'v1', lines: 20 })),
+  );
+  for (const { model, lines } of stored)
+    assert.ok(lines.every((line) => readLine(line).id.startsWith(`${model}-`)));
+  assert.equal(lostSoFar(), 0);
+  for (let i = 0; i < 80; i++) request(`r${i}`, [OK], 'v1', `m${i}`);
+  assert.equal(lostSoFar(), 16);
 });

@@ -4,7 +4,7 @@ import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { modelUnavailable } from '../../../lib/contract/errors.ts';
-import { assertModelName, namedModelPrefix, namedModelsPrefix } from '../../../lib/contract/names.ts';
+import { assertModelName, modelPrefix, namedModelsPrefix } from '../../../lib/contract/names.ts';
 import { readPointer } from '../../../lib/registry/download.ts';
 import { memoryOf } from '../../../lib/registry/memory.ts';
 import { listModelNames, ModelNames } from '../../../lib/registry/model-names.ts';
@@ -94,7 +94,7 @@ test('a name of a model is refused where it is that of the job, or leads elsewhe
 
 test('the memory that was measured is stored with the version, and comes back with it; one without is counted with its files', async (t) => {
   const s3 = await modelBucket(t);
-  const location = { bucket: 'models', prefix: namedModelPrefix('job', 'a') };
+  const location = { bucket: 'models', prefix: modelPrefix('job', 'a') };
   const first = await publishModel(s3, location, await modelFolder(t, addModel(1)), { memoryBytes: 9 * MB });
   assert.equal((await readPointer(s3, location)).memoryBytes, 9 * MB);
   await publishModel(s3, location, await modelFolder(t, addModel(2)));
@@ -107,7 +107,7 @@ test('the memory that was measured is stored with the version, and comes back wi
 
 test('a model that needs more than the budget is refused before anything is uploaded', async (t) => {
   const s3 = await modelBucket(t);
-  const location = { bucket: 'models', prefix: namedModelPrefix('job', 'a') };
+  const location = { bucket: 'models', prefix: modelPrefix('job', 'a') };
   const named = { name: 'a', budgetBytes: 8 * MB };
   await assert.rejects(
     publishModel(s3, location, await modelFolder(t, addModel(1)), { memoryBytes: 9 * MB, named }),

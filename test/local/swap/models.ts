@@ -2,7 +2,7 @@
  * Models that add a given number, in a folder and in a bucket. x stays below STEP, so the sum alone shows which model
  * answered.
  */
-import { writeFile } from 'node:fs/promises';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { decodeInstances } from '../../../lib/codecs/instances.ts';
@@ -34,6 +34,16 @@ export const numberOf = (x: number, y: number): number => (y - x) / STEP;
 export async function modelFolder(t: Hooks, bytes: Uint8Array): Promise<string> {
   const folder = await temporaryFolder(t);
   await writeFile(join(folder, 'model.onnx'), bytes);
+  return folder;
+}
+
+/** A folder with a folder for each model. */
+export async function modelsFolder(t: Hooks, models: Readonly<Record<string, Uint8Array>>): Promise<string> {
+  const folder = await temporaryFolder(t, 'cs-models-');
+  for (const [name, bytes] of Object.entries(models)) {
+    await mkdir(join(folder, name));
+    await writeFile(join(folder, name, 'model.onnx'), bytes);
+  }
   return folder;
 }
 

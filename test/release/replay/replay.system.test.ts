@@ -30,7 +30,15 @@ describe('a made day', () => {
   });
 
   const replay = (side: Side, options: Partial<ReplayRun> = {}) =>
-    runReplay({ ...side, version: 'v1', job: job(), captured: JOB, captures, by: undefined, ...options });
+    runReplay({
+      ...side,
+      version: 'v1',
+      job: job(),
+      captured: { job: JOB },
+      captures,
+      by: undefined,
+      ...options,
+    });
 
   test('is answered bit for bit by the same version, sixty times', async () => {
     for (let i = 0; i < 60; i++) {

@@ -38,7 +38,7 @@ describe('the progress of a replay', () => {
       ...side,
       version: undefined,
       job: job(),
-      captured: JOB,
+      captured: { job: JOB },
       captures,
       by: undefined,
       ...options,

@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import type { TestContext } from 'node:test';
-import { namedModelPrefix } from '../../../../lib/contract/names.ts';
+import { modelPrefix } from '../../../../lib/contract/names.ts';
 import { publishModel } from '../../../../lib/registry/publish.ts';
 import { addModel, modelFolder, numberOf } from '../../../local/swap/models.ts';
 import { seeded, whole } from '../../../support/faults/seeds.ts';
@@ -36,7 +36,7 @@ export async function askNamedModels(t: TestContext, { models, requests }: Amoun
   });
   await publishModel(bucket, LOCATION, await modelFolder(t, addModel(0)));
   for (let number = 1; number <= models; number++) {
-    const location = { bucket: LOCATION.bucket, prefix: namedModelPrefix(JOB, nameOf(number)) };
+    const location = { bucket: LOCATION.bucket, prefix: modelPrefix(JOB, nameOf(number)) };
     await publishModel(bucket, location, await modelFolder(t, addModel(number)));
   }
   const environment = start('predict');

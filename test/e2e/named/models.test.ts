@@ -3,31 +3,19 @@
  * Each model adds another number, so an answer says which model made it.
  */
 import assert from 'node:assert/strict';
-import { mkdir, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { namedModelPrefix } from '../../lib/contract/names.ts';
-import { publishModel } from '../../lib/registry/publish.ts';
-import { putText } from '../../lib/s3/objects.ts';
-import { listPages, removeObjects } from '../../lib/s3/pages.ts';
-import type { Stack } from '../../local/service/stack.ts';
-import { InputQueue, OutputQueue } from '../../sdk/index.ts';
-import { addModel, modelFolder, numberOf } from '../local/swap/models.ts';
-import { type Hooks, temporaryFolder } from '../support/runner.ts';
-import { clientOptions, testStack } from '../support/stack.ts';
-import { until } from '../support/until.ts';
+import { modelPrefix } from '../../../lib/contract/names.ts';
+import { publishModel } from '../../../lib/registry/publish.ts';
+import { putText } from '../../../lib/s3/objects.ts';
+import { listPages, removeObjects } from '../../../lib/s3/pages.ts';
+import type { Stack } from '../../../local/service/stack.ts';
+import { InputQueue, OutputQueue } from '../../../sdk/index.ts';
+import { addModel, modelFolder, modelsFolder, numberOf } from '../../local/swap/models.ts';
+import type { Hooks } from '../../support/runner.ts';
+import { clientOptions, testStack } from '../../support/stack.ts';
+import { until } from '../../support/until.ts';
 
 const JOB = 'serving_stream';
-
-/** A folder with a folder for each model. */
-export async function modelsFolder(t: Hooks, models: Readonly<Record<string, Uint8Array>>): Promise<string> {
-  const folder = await temporaryFolder(t, 'cs-models-');
-  for (const [name, bytes] of Object.entries(models)) {
-    await mkdir(join(folder, name));
-    await writeFile(join(folder, name, 'model.onnx'), bytes);
-  }
-  return folder;
-}
 
 interface Answer {
   readonly status: number;
@@ -82,7 +70,7 @@ async function serving(t: Hooks, config = '', more: Readonly<Record<string, Uint
 }
 
 async function push(t: Hooks, stack: Stack, name: string, bytes: Uint8Array) {
-  const location = { bucket: stack.bucket, prefix: namedModelPrefix(JOB, name) };
+  const location = { bucket: stack.bucket, prefix: modelPrefix(JOB, name) };
   return publishModel(stack.aws.s3, location, await modelFolder(t, bytes));
 }
 
@@ -212,7 +200,7 @@ describe('further models of a job', () => {
     assert.equal((await post(stack, '/predict?model=gamma', INSTANCES)).version, first.version);
     await push(t, stack, 'gamma', addModel(5));
     await until(async () => modelIn(await post(stack, '/predict?model=gamma', INSTANCES)) === 5);
-    const prefix = namedModelPrefix(JOB, 'gamma');
+    const prefix = modelPrefix(JOB, 'gamma');
     for await (const page of listPages(stack.aws.s3, stack.bucket, prefix))
       await removeObjects(
         stack.aws.s3,
@@ -224,7 +212,7 @@ describe('further models of a job', () => {
   });
 
   test('a model that does not open is 503 for its own requests alone', async () => {
-    const key = `${namedModelPrefix(JOB, 'broken')}model.onnx`;
+    const key = `${modelPrefix(JOB, 'broken')}model.onnx`;
     await putText(stack.aws.s3, { bucket: stack.bucket, key }, 'no model');
     await until(async () => (await post(stack, '/predict?model=broken', INSTANCES)).status === 503);
     assert.equal((await post(stack, '/predict?model=broken', INSTANCES)).status, 503);
