@@ -18,7 +18,7 @@ export class CaptureSlot implements Observer {
     this.#opened?.recordsAnswered(answered, model);
   }
 
-  /** What captures the answers of a further model. Calls and flushes are told to the slot itself. */
+  /** Captures the answers of a further model. The slot itself observes calls and flushes. */
   ofModel(name: string): Observer {
     return { recordsAnswered: (answered) => this.recordsAnswered(answered, name) };
   }

@@ -107,7 +107,7 @@ describe('captures of further models', () => {
     }
   });
 
-  test('of one model are no captures of another, wherever their objects come from', async (t) => {
+  test('of one model are not replayed as those of another, wherever their objects come from', async (t) => {
     const folder = await temporaryFolder(t);
     for (const [model] of MODELS) {
       const file = join(folder, `${model}.ndjson`);
