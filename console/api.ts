@@ -3,6 +3,10 @@
  * holds only types, and the few facts that both sides must know.
  */
 
+import type { FurtherTrial, TrialFacts } from './trial-facts.ts';
+
+export type { FurtherTrial, TrialFacts };
+
 /** A value, or the reason why it cannot be shown. */
 export type Part<T> = T | Unavailable;
 
@@ -230,49 +234,6 @@ export interface CaptureFacts {
   readonly replay: Part<ReplayFacts>;
 }
 
-/** A version on trial. */
-interface Tried {
-  readonly version: string;
-  /** ISO 8601. */
-  readonly since: string;
-}
-
-/** Versions on trial beside the one that serves, as of the last look: `found` is absent before the first. */
-export interface TrialFacts {
-  readonly canary?:
-    | (Tried & {
-        /** From 0 to 0.5. */
-        readonly share: number;
-        readonly found?:
-          | {
-              readonly golden: 'passed' | 'none' | 'asking';
-              readonly verdict: string;
-              /** With the answers of both versions. */
-              readonly reason: string;
-            }
-          | undefined;
-      })
-    | undefined;
-  readonly shadow?:
-    | (Tried & {
-        readonly found?:
-          | {
-              readonly compared: number;
-              readonly flips: number;
-              readonly differ: number;
-              readonly otherEnds: number;
-              readonly notReplayable: number;
-              readonly problem?: string | undefined;
-            }
-          | undefined;
-      })
-    | undefined;
-  /** The end of the canary before. */
-  readonly ended?:
-    | { readonly version: string; readonly end: string; readonly reason: string; readonly at: string }
-    | undefined;
-}
-
 /** GET console/api/versions: the newest first. POST console/api/promote and console/api/end {"version"} end a trial. */
 export interface Versions {
   readonly versions: readonly {
@@ -287,6 +248,8 @@ export interface Versions {
     readonly trial?: 'canary' | 'shadow' | undefined;
   }[];
   readonly trial: TrialFacts;
+  /** Further models with a version on trial. */
+  readonly further: readonly FurtherTrial[];
   /** How long a new choice takes to be served, in seconds. */
   readonly refreshSeconds: number;
 }

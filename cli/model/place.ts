@@ -8,6 +8,7 @@ import {
   assertModelName,
   DEFAULT_JOB_NAME,
   type JobModel,
+  modelAt,
   modelPrefix,
   readS3Address,
 } from '../../lib/contract/names.ts';
@@ -116,7 +117,6 @@ function placeAt(bucket: string, prefix: string, endpoint?: string, region?: str
 }
 
 /** The model that has this place; undefined for a place of `--to` of which nothing is captured. */
-export function capturedModel({ location: { prefix } }: Pick<Place, 'location'>): JobModel | undefined {
-  const [, job, model] = /^models\/([^/]+)\/(?:named\/([^/]+)\/)?$/.exec(prefix) ?? [];
-  return job === undefined ? undefined : { job, model };
+export function capturedModel({ location }: Pick<Place, 'location'>): JobModel | undefined {
+  return modelAt(location.prefix);
 }

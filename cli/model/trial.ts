@@ -1,8 +1,10 @@
 /** `model trial`, `model promote`, and what is checked before a version is put on trial. */
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { FurtherTrial } from '../../console/api.ts';
 import type { JobConfig } from '../../lib/config/job.ts';
 import { badConfig, ServingError } from '../../lib/contract/errors.ts';
+import { modelAt, modelPrefix } from '../../lib/contract/names.ts';
 import { percentText } from '../../lib/contract/share.ts';
 import { addressText } from '../../lib/registry/download.ts';
 import { type CurrentModel, readCurrent } from '../../lib/registry/pointer.ts';
@@ -14,7 +16,7 @@ import {
   type TrialReport,
 } from '../../lib/registry/trial-report.ts';
 import { assertGoldenHere } from '../../local/console/golden.ts';
-import { endTrial, promoteTrial } from '../../local/console/trial.ts';
+import { endTrial, furtherTrials, promoteTrial } from '../../local/console/trial.ts';
 import { sameTrial } from '../../release/trial/watch.ts';
 import { EXIT, type Output } from '../output.ts';
 import type { OpenPlace } from './place.ts';
@@ -27,16 +29,15 @@ const RESERVE = 1.25;
 
 /** @throws conflict where nothing looks at trials; bad_config where both versions find no room */
 export async function assertTriable(
-  { s3, location, model }: OpenPlace,
+  { s3, location }: OpenPlace,
   trial: Trial | undefined,
   directory: string,
 ): Promise<void> {
   if (!trial) return;
-  if (model !== undefined)
-    throw badConfig(
-      `nothing looks at versions on trial of further models, such as ${model}: push without --${trial.kind}`,
-    );
-  const report = await readTrialReport(s3, location);
+  const { job, model } = modelAt(location.prefix) ?? {};
+  const isFurther = model !== undefined && job !== undefined;
+  // The look at all models of a job reports beside its own.
+  const report = await readTrialReport(s3, isFurther ? { ...location, prefix: modelPrefix(job) } : location);
   if (!report || Date.now() - Date.parse(report.at) > FRESH_MS)
     throw new ServingError(
       'conflict',
@@ -47,17 +48,29 @@ export async function assertTriable(
       'conflict',
       'nothing is captured that a shadow could answer: set capture.share in config.yaml, and deploy or restart',
     );
-  if (trial.kind === 'canary') await assertRoom(report, await readCurrent(s3, location), directory);
+  if (isFurther && !report.hasFurther)
+    throw new ServingError(
+      'conflict',
+      `an earlier release looks at versions on trial, and not at those of further models, such as ${model}: deploy, or restart the service`,
+    );
+  if (trial.kind === 'canary')
+    await assertRoom(report, await readCurrent(s3, location), directory, isFurther);
 }
 
-async function assertRoom({ room }: TrialReport, { content }: CurrentModel, directory: string) {
+/** @param isFurther true for a further model, whose memory the push compares with `models.memoryMB` */
+async function assertRoom(
+  { room }: TrialReport,
+  { content }: CurrentModel,
+  directory: string,
+  isFurther: boolean,
+) {
   const paths = await modelFiles(directory);
   const sizes = await Promise.all(paths.map(async (path) => (await stat(join(directory, path))).size));
   const own = mb(sizes);
   const serving = mb(content?.files.map(({ bytes }) => bytes) ?? []);
   const memory = Math.ceil((own + (room.isShared ? serving : 0)) * RESERVE);
   const sum = `${room.isShared ? `${serving} MB of the version that serves and ` : ''}${own} MB of this one`;
-  if (memory > room.memoryMB)
+  if (!isFurther && memory > room.memoryMB)
     throw badConfig(
       `a canary needs both versions in memory: ${sum}, with a quarter more for their runs, are ${memory} MB, and there are ${room.memoryMB} MB; set function.memoryMB higher and deploy, or push without --canary`,
     );
@@ -85,7 +98,8 @@ export async function showTrial(
     shadow: sameTrial(report?.shadow, shadow),
   };
   const { files: _, verification: __, ...running } = canary ?? {};
-  const document = { from: text, serving: version, canary: canary && running, shadow, ended, found };
+  const further = await furtherTrials({ s3, location });
+  const document = { from: text, serving: version, canary: canary && running, shadow, ended, found, further };
   const lines = [`serving   ${version ?? 'none'}`];
   if (canary)
     lines.push(
@@ -98,8 +112,15 @@ export async function showTrial(
     lines.push(`before    ${ended.version} was ${ended.end} at ${timeText(ended.at)}: ${ended.reason}`);
   if (!canary && !shadow)
     lines.push('nothing is on trial; `model push --canary 5%` or `--shadow` begins one');
+  if (further.length > 0)
+    lines.push(`on trial  ${further.map(furtherText).join(', ')}; \`--model\` shows one`);
   output.answer(document, lines.join('\n'));
   return EXIT.ok;
+}
+
+function furtherText({ model, canary, shadow }: FurtherTrial): string {
+  const version = canary ? `canary ${canary.version}` : `shadow ${shadow?.version}`;
+  return `${model} (${version})`;
 }
 
 function canaryLines(report: CanaryReport | undefined): string[] {

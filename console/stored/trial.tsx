@@ -1,6 +1,6 @@
 /** The versions on trial, what was found of them, and the buttons that end a trial. */
 import { useState } from 'preact/hooks';
-import type { Done, TrialFacts } from '../api.ts';
+import type { Done, FurtherTrial, TrialFacts } from '../api.ts';
 import { act } from '../client.ts';
 import { Confirm, timeText } from '../ui.tsx';
 
@@ -78,6 +78,30 @@ export function Trial({ trial, onDone }: { trial: TrialFacts; onDone: () => void
       )}
     </>
   );
+}
+
+/** Those of other models of the job, which the command line ends. */
+export function FurtherTrials({ further }: { further: readonly FurtherTrial[] }) {
+  if (further.length === 0) return null;
+  return (
+    <ul class="rows" aria-label="Further models">
+      {further.map(({ model, canary, shadow }) => (
+        <li key={model} class="letter">
+          <span class="uri">
+            <code>{model}</code> <span class="badge">{badgeText(canary, shadow)}</span>
+          </span>
+          {canary && <span class="quiet result">{canaryText(canary)}</span>}
+          {shadow && <span class="quiet result">{shadowText(shadow)}</span>}
+          <code class="quiet">cluster-serving model trial --model {model}</code>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function badgeText(canary: Canary | undefined, shadow: Shadow | undefined): string {
+  if (canary) return `canary ${canary.version}, ${percentText(canary.share)}`;
+  return shadow ? `shadow ${shadow.version}` : '';
 }
 
 function Since({ time }: { time: string }) {

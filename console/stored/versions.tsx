@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks';
 import type { Done, Versions } from '../api.ts';
 import { act } from '../client.ts';
 import { batchingText, bytesText, Card, Confirm, Empty, Loaded, timeText, useAsked, Words } from '../ui.tsx';
-import { Trial } from './trial.tsx';
+import { FurtherTrials, Trial } from './trial.tsx';
 
 type Version = Versions['versions'][number];
 
@@ -18,9 +18,10 @@ export function VersionsView({ onActivated }: { onActivated: () => Promise<void>
   return (
     <Card title="Versions" aside={<span class="quiet">newest first</span>}>
       <Loaded asked={asked}>
-        {({ versions, trial, refreshSeconds }) => (
+        {({ versions, trial, further, refreshSeconds }) => (
           <>
             <Trial trial={trial} onDone={close} />
+            <FurtherTrials further={further} />
             {versions.length === 0 && (
               <Empty title="There is none.">
                 <code>cluster-serving model push</code> brings one.

@@ -27,7 +27,7 @@ export interface IdlePrice {
 
 const HOURS = 730;
 /** A call by a schedule that finds nothing to do, as `trials` while nothing is on trial: assumed, in seconds, and its reads of S3. */
-const CALL = { seconds: 0.1, gets: 2 };
+const CALL = { seconds: 0.1, gets: 3 };
 
 /** @returns dollars a month; undefined when the price is not known */
 type Price = (properties: Properties, template: Template) => number | undefined;

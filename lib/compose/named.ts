@@ -84,7 +84,7 @@ class Shelved implements NamedModels {
 
 function shelfOf(scope: Scope): ModelShelf<OnnxRunner> {
   const { job, modelDirectory } = scope.environment;
-  const { canaries: _, onChange: __, ...versions } = versionsOf(scope);
+  const { canaries, onChange: _, ...versions } = versionsOf(scope);
   // Beside the folder of the job's own model, which removes what it does not know.
   const folders = new NamedFolders(`${modelDirectory}.named`, { isUsed: (name) => shelf.holds(name) });
   const copies = scope.own.openNamed ? job.processes : 1;
@@ -97,6 +97,7 @@ function shelfOf(scope: Scope): ModelShelf<OnnxRunner> {
       const observers = namedObservers(scope, []);
       return openModel({
         ...versions,
+        canaries: canaries?.ofModel(name),
         location: modelLocation(scope, name),
         directory: folders.of(name),
         settings: scope.get(onnxSettings),

@@ -54,7 +54,7 @@ export function observers(scope: Scope): Observers {
   return together(all, CLOCK.now);
 }
 
-/** Those of a further model: its canaries, inferences and captures are not those of the job's own model. */
+/** Those of a further model: its inferences and captures are not those of the job's own model. */
 export function namedObservers(scope: Scope, own: readonly Observer[]): Observers {
   return together([...commonObservers(scope), ...own], CLOCK.now);
 }

@@ -166,6 +166,17 @@ export function namedModelsPrefix(job: string): string {
   return `${modelPrefix(job)}${NAMED}`;
 }
 
+/** The model whose place a prefix is; undefined for any other prefix. */
+export function modelAt(prefix: string): JobModel | undefined {
+  const [, job, model] = /^models\/([^/]+)\/(?:named\/([^/]+)\/)?$/.exec(prefix) ?? [];
+  return job === undefined ? undefined : { job, model };
+}
+
+/** The names of further models that may have a version on trial. */
+export function furtherTrialsKey(job: string): string {
+  return `${modelPrefix(job)}further-trials.json`;
+}
+
 const NAMED = 'named/';
 
 function folderOf(model: string | undefined): string {

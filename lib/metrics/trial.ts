@@ -22,9 +22,15 @@ export interface TrialSums extends Readonly<Record<SideName, SideCounts>> {
   readonly openings: Readonly<Record<OpeningName, number>>;
 }
 
-/** The name under which all environments count a trial: a second one of the same version starts again. */
-export function trialName({ version, since }: Pick<CanaryShare, 'version' | 'since'>): string {
-  return `${version} ${since}`;
+/**
+ * The name under which all environments count a trial: a second one of the same version starts again.
+ * @param model the name of a further model, which may have the version of another. Default: the job's own
+ */
+export function trialName(
+  { version, since }: Pick<CanaryShare, 'version' | 'since'>,
+  model?: string,
+): string {
+  return model === undefined ? `${version} ${since}` : `${version} ${since} ${model}`;
 }
 
 /** The counts of one environment since its last delivery. */

@@ -28,11 +28,23 @@ const NOT_OURS: ReadonlySet<string> = new Set(['cancelled', 'rate_limited']);
 
 export class TrialWatch implements Observer {
   readonly #options: TrialWatchOptions;
+  /** The name of a further model. */
+  readonly #model: string | undefined;
+  /** Those of further models, by their names. */
+  readonly #further = new Map<string, TrialWatch>();
   #trial: Trial | undefined;
   #dueAt = Number.NEGATIVE_INFINITY;
 
-  constructor(options: TrialWatchOptions) {
+  constructor(options: TrialWatchOptions, model?: string) {
     this.#options = options;
+    this.#model = model;
+  }
+
+  /** Counts the canaries of a further model, and delivers them with these. */
+  ofModel(name: string): TrialWatch {
+    const known = this.#further.get(name) ?? new TrialWatch(this.#options, name);
+    this.#further.set(name, known);
+    return known;
   }
 
   /** An environment is about to open the canary. Never rejects. */
@@ -55,13 +67,17 @@ export class TrialWatch implements Observer {
   }
 
   /** Delivers when a second has passed since the last time. Never rejects. @returns undefined when nothing is due */
-  flush(): Promise<void> | undefined {
-    if (!this.#trial || this.#trial.meter.isEmpty || this.#options.now() < this.#dueAt) return undefined;
-    return this.#deliver();
+  flush(): Promise<unknown> | undefined {
+    const due = [this, ...this.#further.values()].filter((one) => one.#isDue);
+    return due.length === 0 ? undefined : Promise.all(due.map((one) => one.#deliver()));
+  }
+
+  get #isDue(): boolean {
+    return this.#trial !== undefined && !this.#trial.meter.isEmpty && this.#options.now() >= this.#dueAt;
   }
 
   #of(canary: CanaryShare): Trial {
-    const name = trialName(canary);
+    const name = trialName(canary, this.#model);
     // The counts of another trial, which has ended, decide about nothing.
     if (this.#trial?.name !== name) this.#trial = { name, meter: new TrialMeter() };
     return this.#trial;

@@ -24,8 +24,12 @@ export interface NamedPlace {
   readonly budgetBytes: number;
 }
 
-/** @throws bad_config for a version that would never find room */
-export function assertFits({ name, budgetBytes }: NamedPlace, version: Sized): void {
-  const bytes = memoryOf(version);
-  if (bytes > budgetBytes) throw badConfig(tooLarge(name, bytes, budgetBytes));
+/**
+ * @param beside the version that stays open beside it, for a canary
+ * @throws bad_config for a version that would never find room
+ */
+export function assertFits({ name, budgetBytes }: NamedPlace, version: Sized, beside?: Sized): void {
+  const bytes = memoryOf(version) + (beside ? memoryOf(beside) : 0);
+  const what = beside ? `${name}, with the canary beside the version that serves,` : name;
+  if (bytes > budgetBytes) throw badConfig(tooLarge(what, bytes, budgetBytes));
 }

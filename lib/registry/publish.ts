@@ -159,7 +159,8 @@ async function publishFiles(
   assertFree(location, current, version, options);
   const known = await readManifest(s3, location, version);
   const memoryBytes = options.memoryBytes ?? known?.memoryBytes;
-  if (options.named) assertFits(options.named, { files, memoryBytes });
+  const beside = options.trial?.kind === 'canary' ? current.content : undefined;
+  if (options.named) assertFits(options.named, { files, memoryBytes }, beside);
   const verified = model === undefined ? undefined : await options.verify?.(model, known?.verification, kept);
   const verification = verified ?? known?.verification;
   const skipped = await uploadFiles(s3, location, version, local, options);
@@ -193,8 +194,7 @@ async function uploadFiles(
   { onBytes, signal }: PublishOptions,
 ): Promise<number> {
   const total = files.reduce((sum, { bytes }) => sum + bytes, 0);
-  let done = 0;
-  let skipped = 0;
+  let [done, skipped] = [0, 0];
   const count = (bytes: number) => {
     done += bytes;
     onBytes?.(done, total);

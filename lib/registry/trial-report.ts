@@ -51,6 +51,8 @@ export interface TrialReport {
   readonly room: Room;
   /** True if anything is captured that a shadow could answer. */
   readonly isCapturing: boolean;
+  /** In the report of the job's own model: versions of further models are looked at, too. Absent in one of an earlier release. */
+  readonly hasFurther?: true | undefined;
   readonly canary?: CanaryReport | undefined;
   readonly shadow?: ShadowReport | undefined;
 }

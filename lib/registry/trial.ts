@@ -2,6 +2,7 @@
 import { badConfig, ServingError } from '../contract/errors.ts';
 import type { S3Client } from '../s3/objects.ts';
 import { addressText, MOST_SHARE, type ModelLocation } from './download.ts';
+import { addFurtherTrial } from './further-trials.ts';
 import {
   assertNoCanary,
   type CurrentModel,
@@ -30,6 +31,7 @@ export async function startCanary(
   assertNoCanary(location, current);
   assertBeside(location, current, canary.version);
   const shadow = current.shadow?.version === canary.version ? undefined : current.shadow;
+  await addFurtherTrial(s3, location, canary.since);
   await replaceCurrent(s3, location, current, { canary, shadow }, canary.version);
 }
 
@@ -42,6 +44,7 @@ export async function startShadow(
 ): Promise<void> {
   assertNoCanary(location, current);
   assertBeside(location, current, shadow.version);
+  await addFurtherTrial(s3, location, shadow.since);
   await replaceCurrent(s3, location, current, { shadow }, shadow.version);
 }
 

@@ -16,7 +16,7 @@ import { type EditPlace, editableText, replayEdited } from './edit.ts';
 import { assertGoldenHere } from './golden.ts';
 import type { Notices } from './notices.ts';
 import { type OnReplaced, Replay, type ReplayPlace, type ReplayRunner } from './replay.ts';
-import { trialFacts, type VersionPlace } from './trial.ts';
+import { furtherTrials, trialFacts, type VersionPlace } from './trial.ts';
 
 const PAGE_LETTERS = 50;
 
@@ -120,6 +120,7 @@ export async function versionsOf({ s3, location, job }: VersionPlace): Promise<V
       return { version, uploadedAt, bytes, format, batching, serves, before, trial };
     }),
     trial: await trialFacts({ s3, location }),
+    further: await furtherTrials({ s3, location }),
     refreshSeconds: job.modelRefreshSeconds,
   };
 }

@@ -1,14 +1,17 @@
 /** The versions on trial as a console shows them, and what ends a trial by hand. */
-import type { Done, TrialFacts } from '../../console/api.ts';
+import type { Done, FurtherTrial, TrialFacts } from '../../console/api.ts';
 import type { JobConfig } from '../../lib/config/job.ts';
 import { ServingError } from '../../lib/contract/errors.ts';
+import { modelAt, modelPrefix } from '../../lib/contract/names.ts';
 import type { ModelPointer } from '../../lib/registry/download.ts';
+import { readFurtherTrials } from '../../lib/registry/further-trials.ts';
 import { isGolden } from '../../lib/registry/golden.ts';
 import { type CurrentModel, readCurrent } from '../../lib/registry/pointer.ts';
 import { endCanary, endShadow } from '../../lib/registry/trial.ts';
 import { readTrialReport } from '../../lib/registry/trial-report.ts';
 import type { ModelPlace } from '../../lib/registry/version-copy.ts';
 import { pointerOf, readManifest, rollBack } from '../../lib/registry/versions.ts';
+import { readAll } from '../../lib/s3/pages.ts';
 import { sameTrial } from '../../release/trial/watch.ts';
 import { assertGoldenHere } from './golden.ts';
 
@@ -42,6 +45,18 @@ export async function trialFacts({ s3, location }: ModelPlace): Promise<TrialFac
     },
     ended,
   };
+}
+
+/** @returns the further models of the job that have a version on trial; for the place of one of them none. @throws model_unavailable */
+export async function furtherTrials({ s3, location }: ModelPlace): Promise<readonly FurtherTrial[]> {
+  const { job, model: own } = modelAt(location.prefix) ?? {};
+  if (job === undefined || own !== undefined) return [];
+  const { begun } = await readFurtherTrials(s3, location.bucket, job);
+  const found = await readAll([...begun.keys()], async (name) => {
+    const facts = await trialFacts({ s3, location: { ...location, prefix: modelPrefix(job, name) } });
+    return { model: name, ...facts };
+  });
+  return found.filter(({ canary, shadow }) => canary ?? shadow);
 }
 
 interface Promoted {

@@ -26,8 +26,8 @@ export function watchTrialsHere(
   { lookMs = LOOK_MS, now = Date.now }: TrialOptions = {},
 ): () => Promise<void> {
   const look = async () => {
-    const { watchTrials } = await import('../../release/trial/watch.ts');
-    await watchTrials(partsOf(scope, now));
+    const { watchAll } = await import('../../release/trial/watch-all.ts');
+    await watchAll((model) => partsOf(scope, now, model), scope.environment.job.jobName);
   };
   const safely = () => look().catch((error: unknown) => logError(error, { phase: 'trial' }));
   let looking = safely();
@@ -40,11 +40,13 @@ export function watchTrialsHere(
   };
 }
 
-function partsOf(scope: Scope, now: () => number): WatchParts {
+function partsOf(scope: Scope, now: () => number, model: string | undefined): WatchParts {
   const { job, modelDirectory } = scope.environment;
-  const place = { s3: scope.get(s3Client), location: scope.get(modelLocation) };
+  const place = { s3: scope.get(s3Client), location: modelLocation(scope, model) };
+  const ofModel = model === undefined ? '' : ` of the model ${model}`;
   return {
     ...place,
+    model,
     counts: scope.get(trialCounts),
     isCapturing: isCapturing(job.capture),
     now,
@@ -64,7 +66,7 @@ function partsOf(scope: Scope, now: () => number): WatchParts {
         import('../../release/replay/replay.ts'),
         import('../../lib/s3/capture-reader.ts'),
       ]);
-      const captures = new CaptureReader(place.s3, place.location.bucket, { job: job.jobName });
+      const captures = new CaptureReader(place.s3, place.location.bucket, { job: job.jobName, model });
       const pointer = await readVersion(place, version);
       return withVersionCopy(place, pointer, async (directory) => {
         const side = { file: await findModelFile(directory), verification: pointer.verification };
@@ -72,6 +74,7 @@ function partsOf(scope: Scope, now: () => number): WatchParts {
       });
     },
     lookMs: 0,
-    onRolledBack: (version, reason) => logWarning(`the canary ${version} was rolled back: ${reason}`),
+    onRolledBack: (version, reason) =>
+      logWarning(`the canary ${version}${ofModel} was rolled back: ${reason}`),
   };
 }

@@ -17,26 +17,27 @@ import { findModelFile } from '../../lib/registry/onnx-file.ts';
 import { readVersion, withVersionCopy } from '../../lib/registry/version-copy.ts';
 import { CaptureReader } from '../../lib/s3/capture-reader.ts';
 import { answerReplay, questionIn } from './asked.ts';
-import { type WatchParts, watchTrials } from './watch.ts';
+import type { WatchParts } from './watch.ts';
+import { type PartsOf, watchAll } from './watch-all.ts';
 
 const MB = 1024 * 1024;
 /** The function without a model, rounded up. */
 const FUNCTION_MB = 128;
 
 /** @returns what looks at the versions of a model, and answers its replays */
-export async function composeTrials(scope: Scope): Promise<PartsOf> {
-  return (model) => partsOf(scope, model);
+export async function composeTrials(scope: Scope) {
+  const { jobName } = scope.environment.job;
+  return { jobName, of: (model?: string) => partsOf(scope, model) };
 }
-
-/** @param model the name of a further one. Default: the job's own */
-type PartsOf = (model?: string) => WatchParts;
 
 function partsOf(scope: Scope, model: string | undefined): WatchParts {
   const { job, bucket, memoryMB } = scope.environment;
   const place = { s3: scope.get(s3Client), location: modelLocation(scope, model) };
   const captured = { job: job.jobName, model };
+  const ofModel = model === undefined ? '' : ` of the model ${model}`;
   return {
     ...place,
+    model,
     counts: scope.get(trialCounts),
     isCapturing: isCapturing(job.capture),
     now: Date.now,
@@ -81,15 +82,15 @@ function partsOf(scope: Scope, model: string | undefined): WatchParts {
     onAsked: (asked) => scope.get(observers).shadowAsked?.(asked),
     lookMs: trialsSeconds(job) * 1000,
     onRolledBack(version, reason) {
-      logWarning(`the canary ${version} was rolled back: ${reason}`);
+      logWarning(`the canary ${version}${ofModel} was rolled back: ${reason}`);
       scope.get(observers).canaryRolledBack?.(version);
     },
   };
 }
 
 export const watch =
-  (of: PartsOf) =>
+  ({ of, jobName }: { readonly of: PartsOf; readonly jobName: string }) =>
   async (event: unknown): Promise<unknown> => {
     const question = questionIn(event);
-    return question ? answerReplay(question, of(question.model)) : ((await watchTrials(of())) ?? {});
+    return question ? answerReplay(question, of(question.model)) : ((await watchAll(of, jobName)) ?? {});
   };

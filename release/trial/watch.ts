@@ -26,6 +26,8 @@ import { endedEnvironments, judge, unended } from './judge.ts';
 import { askShadow, type ShadowParts } from './shadow.ts';
 
 export interface WatchParts extends ModelPlace, ShadowParts {
+  /** The name of a further model. Default: the job's own. */
+  readonly model?: string | undefined;
   readonly counts: Pick<Sums, 'read'>;
   /**
    * Opens a version, whose files are in the directory, and asks it its golden requests.
@@ -54,7 +56,7 @@ export async function watchTrials(parts: WatchParts): Promise<TrialReport | unde
   const isOver = before?.canary?.version !== canary?.version || before?.shadow?.version !== shadow?.version;
   if (!canary && !shadow) {
     // Written so that `model push` knows that somebody looks.
-    if (!before || isOver || now() - Date.parse(before.at) > HOUR_MS) await write(parts, {});
+    if (!before?.hasFurther || isOver || now() - Date.parse(before.at) > HOUR_MS) await write(parts, {});
     return undefined;
   }
   const known = { canary: sameTrial(before?.canary, canary), shadow: sameTrial(before?.shadow, shadow) };
@@ -81,7 +83,8 @@ async function write(
   { s3, location, room, isCapturing, now }: WatchParts,
   found: Pick<TrialReport, 'canary' | 'shadow'>,
 ): Promise<TrialReport> {
-  const report = { at: new Date(now()).toISOString(), room: await room(), isCapturing, ...found };
+  const at = new Date(now()).toISOString();
+  const report = { at, room: await room(), isCapturing, hasFurther: true, ...found } as const;
   await writeTrialReport(s3, location, report);
   return report;
 }
@@ -97,7 +100,7 @@ async function lookAt(canary: RunningCanary, known: Known, parts: WatchParts): P
   if (tried.problem !== undefined) return { ...common, verdict: 'roll back', reason: tried.problem };
   if (parts.now() - Date.parse(since) > DAY_MS)
     return { ...common, verdict: 'roll back', reason: 'it was not promoted within 24 hours' };
-  const sums = trialSums(await parts.counts.read(trialName(canary)));
+  const sums = trialSums(await parts.counts.read(trialName(canary, parts.model)));
   const ended = endedEnvironments(sums, before?.unended ?? 0);
   const found =
     ended === undefined ? judge(sums, common.looks) : ({ verdict: 'roll back', reason: ended } as const);

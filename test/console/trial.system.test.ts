@@ -106,6 +106,16 @@ describe('a version on trial in the console', { skip: NO_BROWSER }, () => {
     const text = (await trial.textContent()) ?? '';
     for (const part of ['canary, 5 %', 'Golden requests: passed', `no worse: ${REASON}`])
       assert.ok(text.includes(part), text);
+    const location = { bucket: stack.bucket, prefix: modelPrefix(stack.job, 'fraud') };
+    const { s3 } = stack.aws;
+    await publishModel(s3, location, await modelFolder(hooks, addModel(1)));
+    const further = { kind: 'canary', share: 0.1 } as const;
+    const folder = await modelFolder(hooks, addModel(2));
+    await publishModel(s3, location, folder, { trial: further });
+    await page.reload();
+    const others = page.getByRole('list', { name: 'Further models' });
+    await others.getByText('fraud', { exact: true }).waitFor();
+    assert.match((await others.textContent()) ?? '', /canary \w{12}, 10 %.*--model fraud/);
     assert.deepEqual(await accessibilityProblems(page), []);
     assert.deepEqual(problems, []);
 

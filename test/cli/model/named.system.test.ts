@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { getText, putText } from '../../../lib/s3/objects.ts';
 import { addModel, modelFolder, modelsFolder } from '../../local/swap/models.ts';
 import { temporaryFolder } from '../../support/runner.ts';
 import { testStack } from '../../support/stack.ts';
@@ -109,4 +110,63 @@ test('a function of an earlier release, which replays the job’s own model, is 
   assert.equal(code, 1);
   assert.match(stderr, /-trials is of an earlier release, which replays the job's own model alone: deploy/);
   assert.match((await warmCli(asked, { env, cwd })).stderr, /nothing was captured of the job shop/);
+});
+
+interface Trial {
+  readonly serving: string;
+  readonly canary?: { readonly version: string };
+  readonly further: readonly { readonly model: string }[];
+}
+
+test('a version of a further model is a canary, is shown, and is promoted; without room, or where nobody looks at such models, it is refused', async (t) => {
+  const cwd = await temporaryFolder(t);
+  const stack = await testStack(t, {
+    config: 'modelRefreshSeconds: 1\ncapture: {share: 1}',
+    modelDirectory: await modelFolder(t, addModel(1)),
+    modelsDirectory: await modelsFolder(t, { fraud: addModel(2) }),
+  });
+  const options = { env: stack.aws.environment, cwd };
+  const where = ['--bucket', stack.bucket, '--job', JOB];
+  const ofFraud = [...where, '--model', 'fraud'];
+  const next = await modelFolder(t, addModel(3));
+  const push = ['model', 'push', next, ...ofFraud];
+  const trial = async () => (await warmCliJson(['model', 'trial', ...ofFraud], options)) as CliAnswer<Trial>;
+  const report = { bucket: stack.bucket, key: `models/${JOB}/trial.json` };
+  const { s3 } = stack.aws;
+  await until(async () => (await getText(s3, report)) !== undefined);
+
+  const looked = (await getText(s3, report)) ?? '';
+  await putText(s3, report, JSON.stringify({ ...JSON.parse(looked), hasFurther: undefined }));
+  const earlier = await warmCli([...push, '--canary', '10%'], options);
+  assert.match(
+    earlier.stderr,
+    /an earlier release looks at versions on trial, and not at those of further models/,
+  );
+  await putText(s3, report, looked);
+  const config = join(cwd, 'config.yaml');
+  await writeFile(config, 'models: {memoryMB: 5}\n');
+  const tooLarge = await warmCli([...push, '--canary', '10%', '--config', config], options);
+  assert.equal(tooLarge.code, 2);
+  assert.match(
+    tooLarge.stderr,
+    /model fraud, with the canary beside the version that serves, needs \d+ MB of memory, and models\.memoryMB gives 5 MB/,
+  );
+  assert.equal((await trial()).json.canary, undefined);
+
+  const pushed = (await warmCliJson([...push, '--canary', '10%'], options)) as CliAnswer<{ version: string }>;
+  assert.equal(pushed.code, 0, pushed.stderr);
+  assert.equal((await trial()).json.canary?.version, pushed.json.version);
+  const own = (await warmCliJson(['model', 'trial', ...where], options)) as CliAnswer<Trial>;
+  assert.deepEqual([own.json.canary, own.json.further.map(({ model }) => model)], [undefined, ['fraud']]);
+  assert.match(
+    (await warmCli(['model', 'trial', ...where], options)).stdout,
+    /on trial {2}fraud \(canary \w{12}\)/,
+  );
+  assert.equal((await warmCli(['model', 'promote', ...ofFraud], options)).code, 0);
+  assert.equal((await trial()).json.serving, pushed.json.version);
+
+  const last = await modelFolder(t, addModel(4));
+  const shadow = await warmCli(['model', 'push', last, ...ofFraud, '--shadow'], options);
+  assert.equal(shadow.code, 0, shadow.stderr);
+  assert.match((await warmCli(['model', 'trial', ...ofFraud], options)).stdout, /shadow {4}\w{12} since/);
 });

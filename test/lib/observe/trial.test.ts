@@ -135,3 +135,30 @@ test('it is delivered at most once a second, kept while the store is away, and d
   assert.match(trial, /^c /);
   assert.deepEqual(counts, new Map([['canary|answers', 1]]));
 });
+
+test('models with the same canary since the same moment are counted apart, and delivered together', async () => {
+  const { watch, delivered } = watchOf();
+  const counts = new Map<string | undefined, number>([
+    [undefined, 1],
+    ['fraud', 2],
+    ['twin', 3],
+  ]);
+  for (const [model, answers] of counts) {
+    const of = model === undefined ? watch : watch.ofModel(model);
+    const runner = of.counted(
+      runnerOf('b', async (records) => records.map(() => OK)),
+      CANARY,
+    );
+    for (let i = 0; i < answers; i++) await runner.run([new Map()]);
+  }
+  await watch.flush();
+  assert.deepEqual(
+    delivered.map(([trial, counted]) => [trial, counted.get('canary|answers')]),
+    [
+      [`b ${CANARY.since}`, 1],
+      [`b ${CANARY.since} fraud`, 2],
+      [`b ${CANARY.since} twin`, 3],
+    ],
+  );
+  assert.equal(watch.flush(), undefined);
+});
