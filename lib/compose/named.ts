@@ -58,7 +58,8 @@ class Shelved implements NamedModels {
     const statistics = new Inferences(Date.now);
     const { capture } = this.#scope.environment.job;
     const captures = isCapturing(capture) ? [this.#scope.get(captureSlot).ofModel(name)] : [];
-    const observers = namedObservers(this.#scope, [statistics, ...captures]);
+    const further = () => ({ name, among: this.#names.size });
+    const observers = namedObservers(this.#scope, [statistics, ...captures], further);
     const found = { model: this.#shelf.model(name), observers, statistics };
     this.#found.set(name, found);
     return found;

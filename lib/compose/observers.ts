@@ -10,7 +10,7 @@ import { Inferences } from '../observe/inferences.ts';
 import { DeliveredTimers } from '../observe/timers.ts';
 import { together } from '../observe/together.ts';
 import { TrialWatch } from '../observe/trial.ts';
-import type { Observer, Observers } from '../pipeline/observer.ts';
+import type { Fact, Observer, Observers } from '../pipeline/observer.ts';
 import { captureSlot } from './capture-slot.ts';
 import { CLOCK } from './clock.ts';
 import type { Scope } from './scope.ts';
@@ -55,8 +55,15 @@ export function observers(scope: Scope): Observers {
 }
 
 /** Those of a further model: its inferences and captures are not those of the job's own model. */
-export function namedObservers(scope: Scope, own: readonly Observer[]): Observers {
-  return together([...commonObservers(scope), ...own], CLOCK.now);
+export function namedObservers(
+  scope: Scope,
+  own: readonly Observer[],
+  further?: () => Fact<'recordsRan'>['further'],
+): Observers {
+  const told = together([...commonObservers(scope), ...own], CLOCK.now);
+  const { recordsRan } = told;
+  if (!recordsRan || !further) return told;
+  return { ...told, recordsRan: (ran) => recordsRan({ ...ran, further: further() }) };
 }
 
 function commonObservers(scope: Scope): Observer[] {

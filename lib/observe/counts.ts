@@ -18,6 +18,9 @@ export class ServiceCounts implements Observer {
   readonly requests = new Counter();
   readonly requestSeconds = new Histogram(REQUEST_SECONDS);
   readonly records = new Counter();
+  /** Those of further models, by their names: each time they ran. */
+  readonly modelRecords = new Counter();
+  readonly modelSeconds = new Histogram(BATCH_SECONDS);
   readonly batchRecords = new Histogram(BATCH_RECORDS);
   readonly batchSeconds = new Histogram(BATCH_SECONDS);
   requestsInFlight = 0;
@@ -57,7 +60,8 @@ export class ServiceCounts implements Observer {
     this.mostInQueue = Math.max(this.mostInQueue, this.inQueue);
   }
 
-  recordsRan({ source, outcomes }: Fact<'recordsRan'>): void {
+  recordsRan({ source, outcomes, tookMs, further }: Fact<'recordsRan'>): void {
+    if (further) this.#countModel(further.name, outcomes, tookMs);
     this.ran += outcomes.length;
     for (const outcome of outcomes) {
       // The client of a cancelled one left before it ran, so neither side is at fault.
@@ -73,6 +77,12 @@ export class ServiceCounts implements Observer {
   runEnded({ records, tookMs }: Fact<'runEnded'>): void {
     this.batchRecords.observe({}, records);
     this.batchSeconds.observe({}, tookMs / 1000);
+  }
+
+  #countModel(model: string, outcomes: readonly Outcome[], tookMs: number): void {
+    for (const outcome of outcomes)
+      this.modelRecords.add({ model, outcome: outcome.ok ? SUCCEEDED : outcome.error.code });
+    this.modelSeconds.observe({ model }, tookMs / 1000);
   }
 
   /** A record has its outcome. */

@@ -1,7 +1,7 @@
 /**
  * Collects an invocation's metrics into one line of CloudWatch's Embedded Metric Format. Each pair of metric name and
  * dimensions is billed monthly, so there are only two dimensions, and a name with an error code exists only once that
- * code has occurred.
+ * code has occurred. Further models have lines of their own, in jobs with few of them.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { type ErrorCode, isErrorCode } from '../contract/errors.ts';
@@ -45,6 +45,18 @@ const METRICS = {
   ShadowDiffers: { unit: 'Count', join: add },
 } as const;
 
+/** The metrics of a further model. */
+interface ModelValues {
+  /** Records and instances that ran. */
+  ModelRows: number;
+  ModelFailures: number;
+  /** Until they had run. */
+  ModelTime: number;
+}
+
+/** Above so many further models none has metrics: three of each are billed. */
+const MOST_MODELS = 20;
+
 export type MetricName = keyof typeof METRICS;
 
 /** The steps that are metrics. */
@@ -58,6 +70,8 @@ interface Values {
   readonly ids: Readonly<Record<string, unknown>>;
   readonly metrics: Map<MetricName, number>;
   readonly failures: Map<ErrorCode, number>;
+  /** By the names of further models. */
+  readonly models: Map<string, ModelValues>;
 }
 
 interface Measured {
@@ -88,11 +102,20 @@ export function emf({ dimensions, isProvisioned, now, write }: Measured): Observ
   return {
     functionOpened: ({ tookMs }) => void (loadMs = tookMs),
     functionCalled({ ids, messages, isScheduled }) {
-      invocation.enterWith({ ids, metrics: new Map(), failures: new Map() });
+      invocation.enterWith({ ids, metrics: new Map(), failures: new Map(), models: new Map() });
       if (messages !== undefined) measure('BatchSize', messages);
       else if (!isScheduled) measure('Requests', 1);
       if (isFirst) measure('ColdStarts', 1);
       isFirst = false;
+    },
+    recordsRan({ outcomes, tookMs, further }) {
+      const models = invocation.getStore()?.models;
+      if (!models || !further || further.among > MOST_MODELS) return;
+      const values = models.get(further.name) ?? { ModelRows: 0, ModelFailures: 0, ModelTime: 0 };
+      values.ModelRows += outcomes.length;
+      values.ModelFailures += outcomes.filter(({ ok }) => !ok).length;
+      values.ModelTime += tookMs;
+      models.set(further.name, values);
     },
     rowsRead: (rows) => measure('Rows', rows),
     stepEnded({ step, tookMs }) {
@@ -124,6 +147,8 @@ export function emf({ dimensions, isProvisioned, now, write }: Measured): Observ
       loadMs = undefined;
       const values = invocation.getStore();
       if (values && values.metrics.size > 0) write(lineOf(values, dimensions, now()));
+      for (const [Model, measured] of values?.models ?? [])
+        write(modelLine({ Job: dimensions.Job, Model }, measured, now()));
     },
   };
 }
@@ -155,6 +180,20 @@ function lineOf({ ids, metrics, failures }: Values, dimensions: Measured['dimens
   const values = Object.fromEntries([...metrics, ...counts]);
   const aws = { Timestamp: now, CloudWatchMetrics: [directive] };
   return `${JSON.stringify({ _aws: aws, ...dimensions, ...ids, ...values })}\n`;
+}
+
+function modelLine(dimensions: Readonly<Record<string, string>>, values: ModelValues, now: number): string {
+  const directive = {
+    Namespace: NAMESPACE,
+    Dimensions: [Object.keys(dimensions)],
+    Metrics: [
+      { Name: 'ModelRows', Unit: 'Count' },
+      { Name: 'ModelFailures', Unit: 'Count' },
+      { Name: 'ModelTime', Unit: 'Milliseconds' },
+    ],
+  };
+  const aws = { Timestamp: now, CloudWatchMetrics: [directive] };
+  return `${JSON.stringify({ _aws: aws, ...dimensions, ...values })}\n`;
 }
 
 function add(a: number, b: number): number {

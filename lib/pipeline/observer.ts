@@ -114,6 +114,8 @@ export interface Observer {
     readonly source: Source;
     readonly outcomes: readonly Outcome[];
     readonly tookMs: number;
+    /** The further model that ran them, and how many there are. Undefined: the job's own. */
+    readonly further?: { readonly name: string; readonly among: number } | undefined;
   }): void;
   /** Records have their outcomes, which no client has yet. Their memory is reused afterwards. */
   recordsAnswered?(answered: AnsweredRecords): void;

@@ -59,6 +59,11 @@ export class ModelNames {
     return (this.#listedAt < sinceMs ? await this.#relisted() : await this.known()).has(name);
   }
 
+  /** How many were listed last. */
+  get size(): number {
+    return this.#names?.size ?? 0;
+  }
+
   /** @throws model_unavailable when they cannot be listed, and never were */
   async known(): Promise<ReadonlySet<string>> {
     const ageMs = this.#options.now() - this.#listedAt;

@@ -46,9 +46,30 @@ export function serviceFamilies(counts: ServiceCounts, { load, queue }: LiveFigu
       help: 'Runs in a process of the model or the worker.',
       values: counts.batchSeconds.values,
     },
+    ...modelFamilies(counts),
     ...loadFamilies(load),
     ...queueFamilies(queue()),
     ...processFamilies(),
+  ];
+}
+
+/** None for a job without further models. */
+function modelFamilies({ modelRecords, modelSeconds }: ServiceCounts): Family[] {
+  if (modelRecords.values.length === 0) return [];
+  return [
+    {
+      name: 'cluster_serving_model_records',
+      type: 'counter',
+      help: 'Records that a further model ran, by its name and their outcome; one that is delivered again counts each time.',
+      values: modelRecords.values,
+    },
+    {
+      name: 'cluster_serving_model_duration_seconds',
+      type: 'histogram',
+      unit: 'seconds',
+      help: 'How long records of a further model, or of a request to it, waited for it and ran.',
+      values: modelSeconds.values,
+    },
   ];
 }
 

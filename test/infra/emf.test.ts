@@ -4,7 +4,7 @@ import { observeCall } from '../../lib/compose/observe-handler.ts';
 import { observers } from '../../lib/compose/observers.ts';
 import { Scope } from '../../lib/compose/scope.ts';
 import { readEnvironment } from '../../lib/config/environment.ts';
-import { ServingError } from '../../lib/contract/errors.ts';
+import { badInput, ServingError } from '../../lib/contract/errors.ts';
 import { logError, logWith } from '../../lib/contract/log.ts';
 import { emf } from '../../lib/observe/emf.ts';
 import { FAILURES } from '../../lib/observe/failures.ts';
@@ -283,4 +283,30 @@ test('the trace is read from the environment as it is now, without its parent', 
   variables['_X_AMZN_TRACE_ID'] =
     'Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1';
   assert.equal(environment.traceId, '1-5759e988-bd862e3fe1be46a994272793');
+});
+
+test('a further model has a line of its own, and in a job with more than twenty none has one', async () => {
+  const { told, invocation, lines } = live({ isProvisioned: true });
+  const ran = (name: string, among: number, isGood = true) =>
+    told.recordsRan?.({
+      source: 'queue',
+      outcomes: [isGood ? { ok: true, outputs: [] } : { ok: false, error: badInput('x') }],
+      tookMs: 5,
+      further: { name, among },
+    });
+  await invocation({}, IDS, async () => {
+    ran('fraud', 20);
+    ran('fraud', 20, false);
+    ran('search', 20);
+  });
+  const [own, ...models] = parsed(lines);
+  assert.deepEqual(metricsOf(own), { Requests: 1 });
+  const measured = models.map((line) => [line['Job'], line['Model'], line['Function'], metricsOf(line)]);
+  assert.deepEqual(measured, [
+    ['serving_stream', 'fraud', undefined, { ModelRows: 2, ModelFailures: 1, ModelTime: 10 }],
+    ['serving_stream', 'search', undefined, { ModelRows: 1, ModelFailures: 0, ModelTime: 5 }],
+  ]);
+  lines.length = 0;
+  await invocation({}, IDS, async () => ran('fraud', 21));
+  assert.equal(lines.length, 1);
 });

@@ -1,6 +1,6 @@
 /**
  * Counters and histograms of one process, and the shape in which all figures are shown. The values of labels come from closed
- * sets (routes, statuses, error codes), never from a caller, so that their number is bounded.
+ * sets (routes, statuses, error codes, models that exist), never from a caller, so that their number is bounded.
  */
 
 export type Labels = Readonly<Record<string, string>>;

@@ -178,6 +178,36 @@ describe('further models of a job', () => {
     }
   });
 
+  test('records and requests of a further model are counted under its name, and a name that is unknown under none', async () => {
+    const scraped = async () => {
+      const answer = await fetch(`${stack.url}/metrics`, { headers: { accept: 'text/plain' } });
+      const lines = (await answer.text())
+        .split('\n')
+        .filter((line) => line.startsWith('cluster_serving_model_'));
+      return (model: string, rest: string) => {
+        const start = `cluster_serving_model_${rest.replace('{', `{model="${model}"`)}`;
+        return Number(
+          lines
+            .find((line) => line.startsWith(`${start} `))
+            ?.split(' ')
+            .at(-1) ?? 0,
+        );
+      };
+    };
+    const RAN = 'records_total{,outcome="succeeded"}';
+    const before = await scraped();
+    for (let i = 0; i < 3; i++) await post(stack, '/predict?model=alpha', INSTANCES);
+    await post(stack, '/predict?model=alpha', { instances: [{ x: ['no number'] }] });
+    await post(stack, '/predict?model=alpa', INSTANCES);
+    await post(stack, '/predict', INSTANCES);
+    const after = await scraped();
+    const grown = (model: string, rest: string) => after(model, rest) - before(model, rest);
+    assert.equal(grown('alpha', RAN), 3);
+    assert.equal(grown('alpha', 'duration_seconds_count{}'), 4);
+    assert.equal(grown('beta', RAN), 0);
+    for (const model of ['alpa', JOB]) assert.equal(after(model, RAN), 0);
+  });
+
   test('the client asks for predictions of a further model, with the names of its outputs', async () => {
     const input = new InputQueue({ frontendUrl: stack.url });
     for (const [model, number] of [
