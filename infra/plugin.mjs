@@ -266,7 +266,7 @@ class BundlePlugin {
   async publish() {
     const provider = this.serverless.getProvider('aws');
     const { publishJob } = await importModule('publish');
-    const { directory, version, notes } = await publishJob({
+    const { directory, version, notes, further } = await publishJob({
       root: serviceFolder,
       config: configOf(this.options),
       bucket: await this.bucket(provider),
@@ -280,6 +280,7 @@ class BundlePlugin {
     } else {
       this.log.notice(`model ${version} from ${directory} serves from now on`);
     }
+    if (further.length > 0) this.log.notice(`further models serve, too: ${further.join(', ')}`);
   }
 
   /** The name that CloudFormation gave to the resource Bucket. */

@@ -1,10 +1,10 @@
 /**
- * Uploads the model of `modelPath` to the bucket of its stack and makes it serve; before there is a stack, only
- * checks that it could serve. A running environment looks for a new version at its first call after
+ * Uploads the model of `modelPath`, and the further ones of `models.folder`, to the bucket of their stack and makes them serve; before
+ * there is a stack, only checks that they could serve. A running environment looks for a new version at its first call after
  * modelRefreshSeconds and answers with the old one until then.
  */
 import { readFile, stat } from 'node:fs/promises';
-import { basename, dirname, join } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 import { S3Client, type S3ClientConfig } from '@aws-sdk/client-s3';
 import type { JobConfig } from '../lib/config/job.ts';
 import { isInHub, isRemote, resolveModelPath } from '../lib/config/model-path.ts';
@@ -16,6 +16,7 @@ import { findModelFile } from '../lib/registry/onnx-file.ts';
 import { modelFiles, publishModel } from '../lib/registry/publish.ts';
 import { copyModel } from '../lib/registry/source.ts';
 import type { OnTheWay } from '../release/cache.ts';
+import type { ModelFolder } from '../release/further-models.ts';
 import { configPath, readJobConfig } from './template/config.ts';
 
 export interface PublishRequest {
@@ -43,6 +44,8 @@ export interface Published {
   readonly version: string | undefined;
   /** Notes for the user about an import. */
   readonly notes: readonly string[];
+  /** The names of further models. */
+  readonly further: readonly string[];
 }
 
 /** The usual place for caches, relative to the project. */
@@ -52,41 +55,56 @@ const CACHE = join('node_modules', '.cache', 'cluster-serving');
  * @throws bad_config; bad_model for a model that cannot be imported; model_unavailable for a directory without a
  * model or with two; errors of S3
  */
-export async function publishJob({
-  root,
-  config,
-  bucket,
-  dropGolden,
-  client,
-}: PublishRequest): Promise<Published> {
-  const { job, directory, served } = await prepare({ root, config, client: async () => client });
-  if (!served) return { directory, version: undefined, notes: [] };
+export async function publishJob(request: PublishRequest): Promise<Published> {
+  const { client } = request;
+  const prepared = await prepare({ ...request, client: async () => client });
   const s3 = new S3Client(client);
   try {
-    const location = { bucket, prefix: modelPrefix(job.jobName) };
-    if (job.worker.class !== undefined) {
-      const { version } = await publishModel(s3, location, served.directory, { anyFiles: true });
-      return { directory, version, notes: [] };
-    }
-    const [{ verifyVersion }, { keptGoldenNotes, verificationNotes }] = await Promise.all([
-      import('../release/version.ts'),
-      import('../lib/contract/verification-text.ts'),
-    ]);
-    const known = readVerification(served.importReport?.verification);
-    const { version, verification, keptGolden } = await publishModel(s3, location, served.directory, {
-      dropGolden,
-      verify: (file, stored, kept) =>
-        verifyVersion(file, { known: stored ?? known, kept, job, isDeployed: true }),
+    const own = await publishOwn(prepared, request, s3);
+    const models = await foldersOf(request, prepared.job);
+    if (models.length === 0) return { ...own, further: [] };
+    const { publishFurther } = await import('../release/further-models.ts');
+    const notes = await publishFurther(models, {
+      s3,
+      bucket: request.bucket,
+      job: prepared.job,
+      dropGolden: request.dropGolden,
+      served: (model) => furtherHere(request, prepared.job, model),
+      verifying: () => ({ isDeployed: true }),
     });
-    const notes = [
-      ...served.notes,
-      ...keptGoldenNotes(keptGolden),
-      ...verificationNotes(verification, job.batching),
-    ];
-    return { directory, version, notes };
+    return { ...own, notes: [...own.notes, ...notes], further: models.map(({ name }) => name) };
   } finally {
     s3.destroy();
   }
+}
+
+async function publishOwn(
+  { job, directory, served }: Prepared,
+  { bucket, dropGolden }: PublishRequest,
+  s3: S3Client,
+): Promise<Omit<Published, 'further'>> {
+  if (!served) return { directory, version: undefined, notes: [] };
+  const location = { bucket, prefix: modelPrefix(job.jobName) };
+  if (job.worker.class !== undefined) {
+    const { version } = await publishModel(s3, location, served.directory, { anyFiles: true });
+    return { directory, version, notes: [] };
+  }
+  const [{ verifyVersion }, { keptGoldenNotes, verificationNotes }] = await Promise.all([
+    import('../release/version.ts'),
+    import('../lib/contract/verification-text.ts'),
+  ]);
+  const known = readVerification(served.importReport?.verification);
+  const { version, verification, keptGolden } = await publishModel(s3, location, served.directory, {
+    dropGolden,
+    verify: (file, stored, kept) =>
+      verifyVersion(file, { known: stored ?? known, kept, job, isDeployed: true }),
+  });
+  const notes = [
+    ...served.notes,
+    ...keptGoldenNotes(keptGolden),
+    ...verificationNotes(verification, job.batching),
+  ];
+  return { directory, version, notes };
 }
 
 export interface PreparedModel {
@@ -105,10 +123,37 @@ export interface PreparedModel {
  */
 export async function prepareModel(request: PrepareRequest): Promise<PreparedModel> {
   const { job, directory, served } = await prepare(request);
-  if (!served) return { directory, isThere: false, notes: [] };
   // An import ran the model already, and a worker's folder is the worker's own.
-  if (job.worker.class === undefined && served.importReport === undefined) await assertRuns(served.directory);
-  return { directory, isThere: true, notes: served.notes };
+  if (served && job.worker.class === undefined && served.importReport === undefined)
+    await assertRuns(served.directory);
+  const notes = [...(served?.notes ?? [])];
+  for (const model of await foldersOf(request, job)) {
+    const { naming } = await import('../release/further-models.ts');
+    const further = await naming(model, () => furtherHere(request, job, model));
+    if (further.importReport === undefined) await naming(model, () => assertRuns(further.directory));
+    notes.push(...further.notes.map((note) => `model ${model.name}: ${note}`));
+  }
+  return { directory, isThere: served !== undefined, notes };
+}
+
+/** The folders of further models. A worker has none. */
+async function foldersOf(
+  { root, config }: Pick<PrepareRequest, 'root' | 'config'>,
+  { jobName, models, worker }: JobConfig,
+): Promise<ModelFolder[]> {
+  if (models.folder === undefined || worker.class !== undefined) return [];
+  const { modelFolders } = await import('../release/further-models.ts');
+  return modelFolders(resolve(dirname(configPath(root, config)), models.folder), jobName);
+}
+
+async function furtherHere(
+  { root }: Pick<PrepareRequest, 'root'>,
+  job: JobConfig,
+  { name, folder }: ModelFolder,
+): Promise<OnTheWay> {
+  const { modelOnTheWay } = await import('../release/cache.ts');
+  const cacheDir = join(root, CACHE, 'imported-further', job.jobName, name);
+  return modelOnTheWay(folder, { job, cacheDir, version: await packageVersion() });
 }
 
 interface Prepared {

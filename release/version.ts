@@ -14,7 +14,7 @@ import { GOLDEN } from './golden/tasks.ts';
 import { newModelProcess } from './model-process.ts';
 import { proofOptions } from './options.ts';
 
-interface VersionOptions extends VerifyOptions {
+export interface VersionOptions extends VerifyOptions {
   /** The settings under which the version is going to serve. */
   readonly job: JobConfig;
   /** Golden requests of the version that serves now. Default: none. */

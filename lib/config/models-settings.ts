@@ -5,7 +5,7 @@ import { folder, or, setting, texts, whole } from './readers.ts';
 export const MODELS = {
   folder: setting(
     folder,
-    'Folder of [further models](../how-to/serve-many-models.md), relative to this file: each folder in it is a model under its name. `start` serves them; for a deployment `model push --model` uploads each.',
+    'Folder of [further models](../how-to/serve-many-models.md), relative to this file: each folder in it is a model under its name. `start` and `serverless deploy` publish them.',
     { byDefault: 'none', example: 'models' },
   ),
   memoryMB: setting(

@@ -5,7 +5,7 @@
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { type ErrorCode, isErrorCode } from '../contract/errors.ts';
-import type { Observer, Step } from '../pipeline/observer.ts';
+import type { Fact, Observer, Step } from '../pipeline/observer.ts';
 
 /** Every metric, with its unit and how several values of one invocation are combined. */
 const METRICS = {
@@ -108,15 +108,7 @@ export function emf({ dimensions, isProvisioned, now, write }: Measured): Observ
       if (isFirst) measure('ColdStarts', 1);
       isFirst = false;
     },
-    recordsRan({ outcomes, tookMs, further }) {
-      const models = invocation.getStore()?.models;
-      if (!models || !further || further.among > MOST_MODELS) return;
-      const values = models.get(further.name) ?? { ModelRows: 0, ModelFailures: 0, ModelTime: 0 };
-      values.ModelRows += outcomes.length;
-      values.ModelFailures += outcomes.filter(({ ok }) => !ok).length;
-      values.ModelTime += tookMs;
-      models.set(further.name, values);
-    },
+    recordsRan: (ran) => countModel(invocation.getStore()?.models, ran),
     rowsRead: (rows) => measure('Rows', rows),
     stepEnded({ step, tookMs }) {
       const name = STEPS[step];
@@ -147,8 +139,7 @@ export function emf({ dimensions, isProvisioned, now, write }: Measured): Observ
       loadMs = undefined;
       const values = invocation.getStore();
       if (values && values.metrics.size > 0) write(lineOf(values, dimensions, now()));
-      for (const [Model, measured] of values?.models ?? [])
-        write(modelLine({ Job: dimensions.Job, Model }, measured, now()));
+      for (const model of values?.models ?? []) write(modelLine(dimensions.Job, model, now()));
     },
   };
 }
@@ -182,7 +173,21 @@ function lineOf({ ids, metrics, failures }: Values, dimensions: Measured['dimens
   return `${JSON.stringify({ _aws: aws, ...dimensions, ...ids, ...values })}\n`;
 }
 
-function modelLine(dimensions: Readonly<Record<string, string>>, values: ModelValues, now: number): string {
+function countModel(models: Values['models'] | undefined, { outcomes, tookMs, further }: Fact<'recordsRan'>) {
+  if (!models || !further || further.among > MOST_MODELS) return;
+  const values = models.get(further.name) ?? { ModelRows: 0, ModelFailures: 0, ModelTime: 0 };
+  values.ModelRows += outcomes.length;
+  values.ModelFailures += outcomes.filter(({ ok }) => !ok).length;
+  values.ModelTime += tookMs;
+  models.set(further.name, values);
+}
+
+function modelLine(
+  Job: string,
+  [Model, values]: readonly [name: string, values: ModelValues],
+  now: number,
+): string {
+  const dimensions = { Job, Model };
   const directive = {
     Namespace: NAMESPACE,
     Dimensions: [Object.keys(dimensions)],

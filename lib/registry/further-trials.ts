@@ -71,7 +71,7 @@ function write(s3: S3Client, bucket: string, job: string, { etag, begun }: Furth
   });
 }
 
-/** What cannot be read is replaced. */
+/** Nothing for a text that cannot be read, which is replaced. */
 function parse(text: string | undefined): ReadonlyMap<string, number> {
   try {
     const { begun }: { readonly begun?: object } = Object(JSON.parse(text ?? 'null'));

@@ -15,9 +15,9 @@ const BUDGETS: readonly Budget[] = [
   { folders: ['functions', 'lib'], lines: 48_730 },
   { folders: ['local'], lines: 12_310 },
   { folders: ['cli'], lines: 11_830 },
-  { folders: ['infra'], lines: 7_780 },
+  { folders: ['infra'], lines: 7_820 },
   { folders: ['sdk'], lines: 3_780 },
-  { folders: ['onnx-import', 'release', 'console', 'bench', 'embedded-redis'], lines: 72_020 },
+  { folders: ['onnx-import', 'release', 'console', 'bench', 'embedded-redis'], lines: 72_100 },
 ];
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { PutObjectCommand, type S3ClientConfig } from '@aws-sdk/client-s3';
+import { ListObjectsV2Command, PutObjectCommand, type S3ClientConfig } from '@aws-sdk/client-s3';
 import { prepareModel, publishJob } from '../../infra/publish.ts';
 import type { ServingError } from '../../lib/contract/errors.ts';
 import { readPointer } from '../../lib/registry/download.ts';
@@ -96,6 +96,51 @@ describe('publishing the model of a job', () => {
     assert.deepEqual(prepared, { directory: 'hf://org/name', isThere: true, notes });
     const { version } = await publishJob(request);
     assert.equal((await pointerOf('hub')).version, version);
+  });
+
+  test('further models of a folder are published under their names, unchanged ones not again, and one that cannot serve is named before packaging', async () => {
+    const config = 'jobName: shop\nmodelPath: model\nmodels:\n  folder: models\n';
+    await writeFile(join(folder, 'config.yaml'), config);
+    const put = async (path: string, size: number) => {
+      await mkdir(join(folder, path), { recursive: true });
+      const bytes = identityModel([{ name: 'x', dtype: 'float32', shape: ['N', size] }]);
+      await writeFile(join(folder, path, 'model.onnx'), bytes);
+    };
+    const request = { root: folder, config: undefined, bucket: BUCKET, client };
+    const prepare = () => prepareModel({ ...request, client: () => assert.fail() });
+    await assert.rejects(prepare(), {
+      code: 'bad_config',
+      message: /^models\.folder: .*models cannot be read/,
+    });
+    for (const [i, path] of ['model', 'models/fraud', 'models/search'].entries()) await put(path, i + 1);
+    await prepare();
+    const first = await publishJob(request);
+    assert.deepEqual(first.further, ['fraud', 'search']);
+    const served = async (name: string) => (await pointerOf(`shop/named/${name}`)).version;
+    const before = [await served('fraud'), await served('search')];
+    assert.equal(new Set([first.version, ...before]).size, 3);
+
+    const sent = aws.s3.send.bind(aws.s3);
+    const written = async () => {
+      const { Contents = [] } = await sent(
+        new ListObjectsV2Command({ Bucket: BUCKET, Prefix: 'models/shop/named/' }),
+      );
+      return new Map(Contents.map(({ Key = '', LastModified }) => [Key, LastModified?.getTime()]));
+    };
+    const earlier = await written();
+    await put('models/search', 9);
+    await publishJob(request);
+    const again = [...(await written())].filter(([key, at]) => earlier.get(key) !== at).map(([key]) => key);
+    assert.deepEqual([await served('fraud'), (await served('search')) !== before[1]], [before[0], true]);
+    assert.ok(!again.some((key) => key.includes('fraud') && key.includes('/versions/')), again.join());
+
+    await writeFile(join(folder, 'models', 'fraud', 'model.onnx'), 'no model');
+    for (const refused of [prepare, () => publishJob(request)])
+      await assert.rejects(refused(), { message: /^model fraud: / });
+    await rm(join(folder, 'model'), { recursive: true });
+    await put('models/fraud', 2);
+    const alone = await publishJob(request);
+    assert.deepEqual([alone.version, alone.further], [undefined, ['fraud', 'search']]);
   });
 
   test('without a model directory nothing is uploaded', async () => {

@@ -18,7 +18,7 @@ import { until } from '../../support/until.ts';
 const JOB = 'serving_stream';
 const SHARE = 0.5;
 const KEYS = Array.from({ length: 16 }, (_, i) => `user-${i}`);
-/** Of these no version fails, and of those above 5 the canary does. */
+/** No version fails with the first, and the canary with the other. */
 const GOOD = 1;
 const BAD = 30;
 
@@ -103,7 +103,7 @@ test('canaries of further models take their shares, and one that fails ends alon
   });
   const { ended } = await readCurrent(s3, locationOf('fraud'));
   assert.match(ended?.reason ?? '', /it fails more often: .*model_failed\) against 0 % failed/);
-  // Of the other one so few are counted as it has answered.
+  // Answers of the other one are counted apart, and are few.
   const report = await readTrialReport(s3, locationOf('twin'));
   assert.equal(report?.canary?.verdict, 'not enough');
   assert.equal((await readCurrent(s3, locationOf('twin'))).canary?.version, canary.version);
