@@ -61,9 +61,8 @@ export function namedObservers(
   further?: () => Fact<'recordsRan'>['further'],
 ): Observers {
   const told = together([...commonObservers(scope), ...own], CLOCK.now);
-  const { recordsRan } = told;
-  if (!recordsRan || !further) return told;
-  return { ...told, recordsRan: (ran) => recordsRan({ ...ran, further: further() }) };
+  if (!told.recordsRan || !further) return told;
+  return { ...told, recordsRan: (ran) => told.recordsRan?.({ ...ran, further: further() }) };
 }
 
 function commonObservers(scope: Scope): Observer[] {

@@ -195,17 +195,17 @@ describe('further models of a job', () => {
       };
     };
     const RAN = 'records_total{,outcome="succeeded"}';
-    const before = await scraped();
+    const first = await scraped();
     for (let i = 0; i < 3; i++) await post(stack, '/predict?model=alpha', INSTANCES);
     await post(stack, '/predict?model=alpha', { instances: [{ x: ['no number'] }] });
     await post(stack, '/predict?model=alpa', INSTANCES);
     await post(stack, '/predict', INSTANCES);
-    const after = await scraped();
-    const grown = (model: string, rest: string) => after(model, rest) - before(model, rest);
+    const last = await scraped();
+    const grown = (model: string, rest: string) => last(model, rest) - first(model, rest);
     assert.equal(grown('alpha', RAN), 3);
     assert.equal(grown('alpha', 'duration_seconds_count{}'), 4);
     assert.equal(grown('beta', RAN), 0);
-    for (const model of ['alpa', JOB]) assert.equal(after(model, RAN), 0);
+    for (const model of ['alpa', JOB]) assert.equal(last(model, RAN), 0);
   });
 
   test('the client asks for predictions of a further model, with the names of its outputs', async () => {
