@@ -117,8 +117,8 @@ describe('publishing the model of a job', () => {
     const first = await publishJob(request);
     assert.deepEqual(first.further, ['fraud', 'search']);
     const served = async (name: string) => (await pointerOf(`shop/named/${name}`)).version;
-    const before = [await served('fraud'), await served('search')];
-    assert.equal(new Set([first.version, ...before]).size, 3);
+    const versions = [await served('fraud'), await served('search')];
+    assert.equal(new Set([first.version, ...versions]).size, 3);
 
     const sent = aws.s3.send.bind(aws.s3);
     const written = async () => {
@@ -131,7 +131,7 @@ describe('publishing the model of a job', () => {
     await put('models/search', 9);
     await publishJob(request);
     const again = [...(await written())].filter(([key, at]) => earlier.get(key) !== at).map(([key]) => key);
-    assert.deepEqual([await served('fraud'), (await served('search')) !== before[1]], [before[0], true]);
+    assert.deepEqual([await served('fraud'), (await served('search')) !== versions[1]], [versions[0], true]);
     assert.ok(!again.some((key) => key.includes('fraud') && key.includes('/versions/')), again.join());
 
     await writeFile(join(folder, 'models', 'fraud', 'model.onnx'), 'no model');
