@@ -293,7 +293,11 @@ export const limitsHeld: Invariant = (history) => {
 
 /** Lambda stops a process at its answer: nothing is under way then, unless it was given up at its time limit. */
 export const nothingLeft: Invariant = (history) => {
-  return history.answers.flatMap(({ environment, left, leftMs, startedMs, atMs }) => {
+  const leftBefore = new Map<string, readonly string[]>();
+  return history.answers.flatMap(({ environment, left: all, leftMs, startedMs, atMs }) => {
+    // A call that a trouble left there is still waited for when its environment continues.
+    const left = all.filter((call) => !leftBefore.get(environment)?.includes(call));
+    leftBefore.set(environment, all);
     const isTroubled = history.troubles.some(
       ({ what, fromMs, toMs }) => what !== 'clock' && fromMs <= atMs && toMs + 8_000 >= startedMs,
     );

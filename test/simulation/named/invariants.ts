@@ -5,6 +5,8 @@ import type { NamedPointer } from './facts.ts';
 
 /** An unknown name is looked for again after two seconds. */
 const UNKNOWN_MS = 5_000;
+/** The answers of API Gateway where no environment is free, and where one ended. */
+const BUSY: ReadonlySet<string> = new Set(['queue_unavailable', 'internal']);
 /** An event that S3, Redis or the network disturbed may still be under way. */
 const DISTURBED_MS = 30_000;
 
@@ -52,7 +54,8 @@ export const unknownNotFound: Invariant = (history) => {
       return wasThere(history, model, calledMs - UNKNOWN_MS, endedMs)
         ? [broken(`request ${number} got not_found for ${model}, which is there`, endedMs)]
         : [];
-    const isWrong = error === undefined || !isDisturbed(history, calledMs, endedMs);
+    const isWrong =
+      !BUSY.has(error ?? '') && (error === undefined || !isDisturbed(history, calledMs, endedMs));
     return !uploaded.has(model) && isWrong
       ? [broken(`request ${number} got ${said} for ${model}, which is not there`, endedMs)]
       : [];
