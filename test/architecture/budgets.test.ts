@@ -17,7 +17,7 @@ const BUDGETS: readonly Budget[] = [
   { folders: ['cli'], lines: 11_830 },
   { folders: ['infra'], lines: 7_700 },
   { folders: ['sdk'], lines: 3_780 },
-  { folders: ['onnx-import', 'release', 'console', 'bench', 'embedded-redis'], lines: 71_940 },
+  { folders: ['onnx-import', 'release', 'console', 'bench', 'embedded-redis'], lines: 72_270 },
 ];
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));

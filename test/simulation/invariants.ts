@@ -12,7 +12,7 @@ import { costsItsOwn, isRightFor, namedVersions, sessionsHeld, unknownNotFound }
 import { answerText } from './stage.ts';
 import type { Invariant, Violation } from './violation.ts';
 
-/** Of no record. */
+/** An answer that belongs to no record. */
 const NO_ANSWER: Answer = { number: -1, version: -1, place: 0 };
 
 /** True if a caller could know that one was enqueued before the other. */

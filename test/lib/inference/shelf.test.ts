@@ -18,7 +18,7 @@ interface World {
   readonly opening?: (name: string) => Promise<void>;
   /** Default: always the same. */
   readonly version?: () => string;
-  /** Ms left of each invocation. Default: it is no function of Lambda. */
+  /** Ms left of each invocation. Default: it runs on one machine. */
   readonly leftMs?: number | undefined;
 }
 

@@ -37,7 +37,7 @@ interface FileOptions {
   readonly flaw?: Flaw | undefined;
   /** The further model. Default: the job's own. */
   readonly model?: string | undefined;
-  /** What it takes when it is open. Default: nobody measured it. */
+  /** Its memory when it is open. Default: nobody measured it. */
   readonly memoryMB?: number | undefined;
 }
 

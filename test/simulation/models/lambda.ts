@@ -29,7 +29,7 @@ export interface FunctionOptions {
   readonly timeoutMs: number;
   /** Environments at the same time. */
   readonly most: number;
-  /** Of its disk. Default: Lambda's least. */
+  /** The size of its disk. Default: Lambda's least. */
   readonly diskBytes?: number | undefined;
 }
 

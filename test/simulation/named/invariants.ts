@@ -139,6 +139,6 @@ function mayFail(history: History, { model }: EnqueueFact, fromMs: number, toMs:
   return all.length === 0 || all.some((one) => one.version === undefined || !opens(history, one));
 }
 
-/** What a process has open keeps to the memory, is there once, and runs until it is closed. */
+/** The open models of a process keep to the memory, are there once each, and run until they are closed. */
 export const sessionsHeld: Invariant = ({ named }) =>
   named.faults.map(({ invariant, text, atMs }) => ({ invariant, text, atMs, about: [] }));
