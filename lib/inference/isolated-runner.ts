@@ -186,7 +186,7 @@ function start(model: IsolatedModel): Started {
 /** Replies have no names, so the model before has its reply first. */
 async function openAfter({ child, ready }: Started, model: IsolatedModel): Promise<Outcome[]> {
   await ready.catch(() => undefined);
-  // The model before has ended it, which says nothing about this one.
+  // The model before ended it. This one may well open.
   if (hasEnded(child)) throw new ServingError('timeout', 'the process of the model was not ready');
   child.send({ open: model } satisfies IsolatedRequest, () => undefined);
   return ask(child, []);

@@ -108,7 +108,7 @@ function lateBy(history: History, name: string, version: string, atMs: number): 
   return isTroubled ? undefined : atMs - ends;
 }
 
-/** What was deleted does not serve, so it counts as well. */
+/** A deletion counts as well: nothing serves after it. */
 function opens({ named }: History, { version }: NamedPointer): boolean {
   const flaw = named.versions.get(version ?? '')?.flaw;
   return flaw !== 'broken' && flaw !== 'ends';

@@ -10,7 +10,7 @@ import type { NamedOrder, Settings } from '../steps.ts';
 
 const MB = 1024 * 1024;
 /** A version that mends a model is none of those that a plan numbers. */
-const FIRST_MENDED = 1_000;
+const FIRST_REPAIR = 1_000;
 
 interface Program {
   openS3(options: object): unknown;
@@ -34,7 +34,7 @@ export class NamedOperators {
   readonly #settings: Settings['named'];
   readonly #processes = new Map<string, SimulatedProcess>();
   readonly #last = new Map<string, Promise<void>>();
-  #mended = FIRST_MENDED;
+  #repairs = FIRST_REPAIR;
   /** Orders that have not ended. */
   underWay = 0;
 
@@ -52,8 +52,8 @@ export class NamedOperators {
       this.#inProcess(model, (program, process) => this.#run(order, program, process)),
     );
     const ended = run.then(
-      () => this.#tell(`The ${order.what} of ${model} is done.`),
-      (error: unknown) => this.#tell(`The ${order.what} of ${model} fails: ${asError(error).message}.`),
+      () => this.#note(`The ${order.what} of ${model} is done.`),
+      (error: unknown) => this.#note(`The ${order.what} of ${model} fails: ${asError(error).message}.`),
     );
     this.#last.set(
       model,
@@ -61,7 +61,7 @@ export class NamedOperators {
     );
   }
 
-  #tell(text: string): void {
+  #note(text: string): void {
     this.#world.tell('operator', 'S3', text, []);
   }
 
@@ -108,7 +108,7 @@ export class NamedOperators {
         const flaw = named.versions.get(version ?? '')?.flaw;
         const isThere = version !== undefined && flaw !== 'broken' && flaw !== 'ends';
         if (isThere || !named.uploaded.has(model)) return;
-        this.order({ what: 'push', model, version: ++this.#mended, flaw: undefined, memoryMB: undefined });
+        this.order({ what: 'push', model, version: ++this.#repairs, flaw: undefined, memoryMB: undefined });
       };
       void (this.#last.get(model) ?? Promise.resolve()).then(push);
     }
