@@ -17,11 +17,13 @@ export async function renderDocs(): Promise<Readonly<Record<string, string>>> {
   const read = (path: string) => readFile(file(path), 'utf8');
   const report: Report = JSON.parse(await read('bench/results/run.json'));
   const notices: Report = JSON.parse(await read('bench/results/notify.json'));
+  const named: Report = JSON.parse(await read('bench/results/models.json'));
   const growth: Record<string, CurveRun> = JSON.parse(await read('bench/results/growth.json'));
-  const [performancePage, scalingPage, costsPage] = [
+  const [performancePage, scalingPage, costsPage, modelsPage] = [
     `${PAGES}/performance.md`,
     `${PAGES}/scaling.md`,
     `${PAGES}/costs.md`,
+    'docs/how-to/serve-many-models.md',
   ];
   return {
     [`${PAGES}/cold-start.svg`]: coldPicture(report.lines),
@@ -34,6 +36,7 @@ export async function renderDocs(): Promise<Readonly<Record<string, string>>> {
     }),
     [scalingPage]: withBlocks(await read(scalingPage), { 'bench:growth': growthText(Object.values(growth)) }),
     [costsPage]: withBlocks(await read(costsPage), { 'bench:notify': noticesText(notices) }),
+    [modelsPage]: withBlocks(await read(modelsPage), { 'bench:models': modelsText(named) }),
   };
 }
 
@@ -52,6 +55,20 @@ function peersText(lines: readonly Line[]): string {
     new Set([1, 2, 3]),
     rows,
   );
+}
+
+function modelsText({ lines, machine }: Report): string {
+  const cells = lines.flatMap((line) => {
+    if ('skipped' in line) return [];
+    const { name, metric, raw = 0, ours = 0, baseUnit = '', value, unit } = line;
+    return [[`${name}: ${metric}`, `${short(raw)} ${baseUnit}`, short(ours), ...spreadCells(value, unit)]];
+  });
+  const head = ['what', 'compared with', 'ours', 'ratio', 'lowest .. highest'];
+  return `${rowsTable(head, new Set([1, 2, 3]), cells)}\n\n${machineLine(machine)}`;
+}
+
+function machineLine({ cpu, startedAt, loadBefore }: Report['machine']): string {
+  return `On ${cpu}, ${startedAt}, with a load of ${short(loadBefore)} of other work.`;
 }
 
 /** A line for each size of a chunk, below the machine of their own run. */
@@ -73,7 +90,7 @@ function noticesText({ lines, machine }: Report): string {
     'added processor time a record',
     'a million',
   ];
-  return `${rowsTable(head, new Set([1, 2, 3, 4]), cells)}\n\nOn ${machine.cpu}, ${machine.startedAt}, with a load of ${short(machine.loadBefore)} of other work.`;
+  return `${rowsTable(head, new Set([1, 2, 3, 4]), cells)}\n\n${machineLine(machine)}`;
 }
 
 const LAMBDA = [

@@ -17,6 +17,7 @@ import { fresh } from './scenarios/fresh.ts';
 import { http } from './scenarios/http.ts';
 import { jobs } from './scenarios/jobs.ts';
 import { memory } from './scenarios/memory.ts';
+import { models } from './scenarios/models.ts';
 import { notify } from './scenarios/notify.ts';
 import { offline } from './scenarios/offline.ts';
 import { processes } from './scenarios/processes.ts';
@@ -35,6 +36,7 @@ const ALL: Scenario[] = [
   processes,
   batch,
   jobs,
+  models,
   notify,
   offline,
   resnet,
@@ -79,9 +81,16 @@ async function main(): Promise<number> {
   const bench = await Bench.open({ only: values.case, quick: values.quick });
   try {
     const { lines, failures } = await runAll(bench, scenarios, seconds);
-    const models = (await bench.models()).map(({ about, bytes, sha256 }) => ({ about, bytes, sha256 }));
+    const used = (await bench.models()).map(({ about, bytes, sha256 }) => ({ about, bytes, sha256 }));
     const loadAfter = loadavg()[0] ?? 0;
-    const report: Report = { machine, loadAfter, seconds: seconds(), models, peers: bench.peers, lines };
+    const report: Report = {
+      machine,
+      loadAfter,
+      seconds: seconds(),
+      models: used,
+      peers: bench.peers,
+      lines,
+    };
     console.log(`${machineText(report)}\n\n${tableText(lines)}\n\n${targetsText(lines)}`);
     if (values.json) {
       await mkdir(dirname(values.json), { recursive: true });

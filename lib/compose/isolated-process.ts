@@ -19,13 +19,15 @@ endWithParent();
 const runners = new Map<string | undefined, Promise<OnnxRunner>>();
 
 function open({ file, version, settings }: IsolatedModel, key: string | undefined): void {
+  // A process that was left while it started had another model.
+  close(key);
   const runner = openOnnx(file, version, settings);
   runners.set(key, runner);
   // Reported to the first run.
   runner.catch(() => undefined);
 }
 
-function close(key: string): void {
+function close(key: string | undefined): void {
   const closing = runners.get(key)?.then((runner) => runner.close());
   runners.delete(key);
   closing?.catch(() => undefined);

@@ -103,8 +103,8 @@ function shelfOf(scope: Scope): ModelShelf<OnnxRunner> {
         directory: folders.of(name),
         settings: scope.get(onnxSettings),
         onError: (error: ServingError) => logError(error, { phase: 'model', model: name }),
-        makeRoom: async (version, signal) => {
-          const leaveRoom = await makeRoom(memoryOf(version) * copies, signal);
+        makeRoom: async (version, signal, isServing) => {
+          const leaveRoom = await makeRoom(memoryOf(version) * copies, signal, isServing);
           try {
             await folders.makeRoom(name, version);
             return leaveRoom;

@@ -31,10 +31,11 @@ export interface VersionsOptions<R extends Runner> extends ManagerOptions {
   readonly open: (folder: string, pointer: ModelPointer) => Promise<R>;
   /**
    * Makes room for a version before it is downloaded and opened.
+   * @param isServing false for a canary, which opens beside the version that serves
    * @returns what gives the room up again. Default: there is room. @throws model_unavailable
    */
   readonly makeRoom?:
-    | ((version: ModelPointer, signal: AbortSignal | undefined) => Promise<() => void>)
+    | ((version: ModelPointer, signal: AbortSignal | undefined, isServing: boolean) => Promise<() => void>)
     | undefined;
   /** The two steps of opening: each starts while S3 is awaited. */
   readonly prepare?: { readonly load: () => Promise<unknown>; readonly start: () => Promise<unknown> };
@@ -121,7 +122,8 @@ class Versions<R extends Runner> {
   }
 
   async #begin(wanted: ModelPointer, time: LoadTime | undefined) {
-    const leaveRoom = (await this.#options.makeRoom?.(wanted, time?.signal)) ?? (() => undefined);
+    const isServing = wanted.version === this.#pointer?.version;
+    const leaveRoom = (await this.#options.makeRoom?.(wanted, time?.signal, isServing)) ?? (() => undefined);
     try {
       const folder = await this.#download(wanted, time);
       return { version: wanted.version, runner: this.#options.open(folder, wanted), leaveRoom };

@@ -16,6 +16,7 @@ import type {
 } from '../contract/values.ts';
 import type { Block } from '../pipeline/bind/block.ts';
 import type { ImageChoice } from '../pipeline/bind/image-choice.ts';
+import { within } from './load-time.ts';
 import { bindingsOf, packRecords, type SentRecords, unpack } from './packed.ts';
 import type { OnnxSettings } from './runner.ts';
 
@@ -124,13 +125,19 @@ export class IsolatedRunner {
     } catch (error) {
       if (isOpening) started.waitedMs += performance.now() - beganMs;
       const goesOn = isOpening && isTimeout(error) && started.waitedMs < MOST_OPENING_MS;
-      if (!goesOn) await this.close();
+      if (!goesOn) await this.#end();
       throw error;
     }
   }
 
-  /** Ends the process at once. */
+  /** Ends the process at once, or leaves one that is still starting to the next model. */
   async close(): Promise<void> {
+    const started = this.#started;
+    if (!started || !leaveStarting(started)) return this.#end();
+    this.#started = undefined;
+  }
+
+  async #end(): Promise<void> {
     const child = this.#started?.child;
     this.#started = undefined;
     if (!child || hasEnded(child)) return;
@@ -142,30 +149,47 @@ export class IsolatedRunner {
   }
 }
 
+/** Models that are closed for each other would all begin a start, and none would end it. */
+let starting: Started | undefined;
+
+/** @returns false for a process that has started, and while there is another one */
+function leaveStarting(started: Started): boolean {
+  const isOther = starting !== undefined && !hasEnded(starting.child);
+  if (isOther || started.isReady || hasEnded(started.child)) return false;
+  starting = started;
+  const endUnused = () => {
+    if (starting !== started) return;
+    starting = undefined;
+    started.child.kill('SIGKILL');
+  };
+  started.ready.catch(() => undefined).finally(() => setTimeout(endUnused, UNUSED_MS).unref());
+  return true;
+}
+
 function start(model: IsolatedModel): Started {
-  const child = startIsolated(model);
+  const before = starting && !hasEnded(starting.child) ? starting : undefined;
+  starting = undefined;
+  const child = before?.child ?? startIsolated(model);
   // A run without records ends when the model is open.
+  const opened = before ? openAfter(before, model) : ask(child, []);
   const started: Started = {
     child,
-    ready: ask(child, []).then(() => (started.isReady = true)),
+    ready: opened.then(() => (started.isReady = true)),
     isReady: false,
-    waitedMs: 0,
+    waitedMs: before?.waitedMs ?? 0,
   };
   // An event that waits for it gets the error, and so does the next one if none waits now.
   started.ready.catch(() => undefined);
   return started;
 }
 
-/** @throws timeout with `what` */
-async function within<T>(limitMs: number, work: Promise<T>, what: string, where = ''): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    const message = `${what} within ${Math.round(limitMs)} ms${where}`;
-    timer = setTimeout(() => reject(new ServingError('timeout', message)), limitMs);
-  });
-  // A result after its limit has no reader.
-  work.catch(() => undefined);
-  return Promise.race([work, late]).finally(() => clearTimeout(timer));
+/** Replies have no names, so the model before has its reply first. */
+async function openAfter({ child, ready }: Started, model: IsolatedModel): Promise<Outcome[]> {
+  await ready.catch(() => undefined);
+  // The model before ended it. This one may well open.
+  if (hasEnded(child)) throw new ServingError('timeout', 'the process of the model was not ready');
+  child.send({ open: model } satisfies IsolatedRequest, () => undefined);
+  return ask(child, []);
 }
 
 function isTimeout(error: unknown): boolean {

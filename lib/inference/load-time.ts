@@ -53,3 +53,15 @@ export async function waitWithin<T>(signal: AbortSignal | undefined, work: Promi
     signal.removeEventListener('abort', onAbort);
   }
 }
+
+/** @throws timeout with `what` */
+export async function within<T>(limitMs: number, work: Promise<T>, what: string, where = ''): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    const message = `${what} within ${Math.round(limitMs)} ms${where}`;
+    timer = setTimeout(() => reject(new ServingError('timeout', message)), limitMs);
+  });
+  // A result after its limit has no reader.
+  work.catch(() => undefined);
+  return Promise.race([work, late]).finally(() => clearTimeout(timer));
+}

@@ -16,8 +16,17 @@ const ROOM_MS = 10_000;
 const FIRST_PAUSE_MS = 5_000;
 const LONGEST_PAUSE_MS = 60_000;
 
-/** Makes room for so many bytes. @returns what gives them back. @throws model_unavailable, LoadStopped */
-export type MakeRoom = (bytes: number, signal: AbortSignal | undefined) => Promise<() => void>;
+/**
+ * Makes room for so many bytes.
+ * @param replaces true for the version that is to serve: where only the one before is in its way, that one is closed first
+ * @returns what gives the bytes back
+ * @throws model_unavailable, LoadStopped
+ */
+export type MakeRoom = (
+  bytes: number,
+  signal: AbortSignal | undefined,
+  replaces: boolean,
+) => Promise<() => void>;
 
 export interface ShelfOptions<R extends Runner> {
   readonly budgetBytes: number;
@@ -157,7 +166,7 @@ export class ModelShelf<R extends Runner = Runner> {
   #entryOf(name: string): Entry<R> {
     const known = this.#entries.get(name);
     if (known) return known;
-    const makeRoom: MakeRoom = (bytes, signal) => this.#makeRoom(entry, bytes, signal);
+    const makeRoom: MakeRoom = (...room) => this.#makeRoom(entry, ...room);
     const entry: Entry<R> = {
       name,
       manager: this.#options.manager(name, makeRoom),
@@ -171,25 +180,23 @@ export class ModelShelf<R extends Runner = Runner> {
     return entry;
   }
 
-  #makeRoom(entry: Entry<R>, bytes: number, signal: AbortSignal | undefined): Promise<() => void> {
+  #makeRoom(entry: Entry<R>, ...room: Parameters<MakeRoom>): Promise<() => void> {
     const { budgetBytes } = this.#options;
+    const [bytes] = room;
     if (bytes > budgetBytes) throw modelUnavailable(tooLarge(entry.name, bytes, budgetBytes));
-    const turn = this.#turn.then(() => this.#take(entry, bytes, signal));
+    const turn = this.#turn.then(() => this.#take(entry, ...room));
     this.#turn = turn.catch(() => undefined);
     return turn;
   }
 
-  async #take(entry: Entry<R>, bytes: number, signal: AbortSignal | undefined): Promise<() => void> {
+  async #take(entry: Entry<R>, ...[bytes, signal, replaces]: Parameters<MakeRoom>): Promise<() => void> {
     const { budgetBytes } = this.#options;
     const late = AbortSignal.timeout(ROOM_MS);
     while (this.bytes + bytes > budgetBytes) {
       signal?.throwIfAborted();
       // Its own version would be closed only after this one.
-      const isHopeless = entry.closing !== undefined || !this.#closeUntil(entry, bytes);
-      if (isHopeless || late.aborted)
-        throw new LoadStopped(`model ${entry.name}: the open models need all of models.memoryMB`, {
-          progressed: false,
-        });
+      const missing = entry.closing ? bytes : this.#closeUntil(entry, bytes);
+      if (missing > 0 || late.aborted) throw this.#noRoom(entry, replaces ? missing : Infinity);
       await waitWithin(signal ? AbortSignal.any([signal, late]) : late, this.#change.promise).catch(
         () => undefined,
       );
@@ -202,11 +209,21 @@ export class ModelShelf<R extends Runner = Runner> {
     };
   }
 
+  /** Where the version before is all that is in the way, it ends with its last user, and the next one opens what replaces it. */
+  #noRoom(entry: Entry<R>, missing: number): LoadStopped {
+    const progressed = entry.closing === undefined && missing > 0 && missing <= entry.bytes;
+    if (progressed) leave(this.#close(entry));
+    const why = progressed
+      ? 'its new version opens after the one before has closed'
+      : 'the open models need all of models.memoryMB';
+    return new LoadStopped(`model ${entry.name}: ${why}`, { progressed });
+  }
+
   /**
    * Closes as many as are needed, the least recently used first.
-   * @returns false where the room will not be there, however long one waits
+   * @returns the bytes that will be missing, however long one waits
    */
-  #closeUntil(entry: Entry<R>, bytes: number): boolean {
+  #closeUntil(entry: Entry<R>, bytes: number): number {
     const { budgetBytes, pinned } = this.#options;
     let over = this.#sum(({ closing }) => !closing) + bytes - budgetBytes;
     const others = [...this.#entries.values()]
@@ -218,7 +235,7 @@ export class ModelShelf<R extends Runner = Runner> {
       over -= one.bytes;
       leave(this.#close(one));
     }
-    return over <= 0 || others.length > idle.length;
+    return others.length > idle.length ? 0 : Math.max(0, over);
   }
 
   async #forget(entry: Entry<R>): Promise<void> {

@@ -41,6 +41,8 @@ export class ModelNames {
   /** When the last list began. */
   #listedAt = Number.NEGATIVE_INFINITY;
   #listing: Promise<ReadonlySet<string>> | undefined;
+  /** Why the last list failed, where an earlier one is used. */
+  #failure: unknown;
 
   constructor(list: () => Promise<readonly string[]>, options: ModelNamesOptions) {
     this.#list = list;
@@ -49,14 +51,16 @@ export class ModelNames {
 
   /**
    * @param since see NamedModels.find
-   * @throws model_unavailable when they cannot be listed, and never were
+   * @throws model_unavailable when they cannot be listed, for a name that no earlier list has: it may be new
    */
   async has(name: string, since?: number): Promise<boolean> {
     if (!isModelName(name)) return false;
     if ((await this.known()).has(name)) return true;
     const sinceMs = since ?? this.#options.now() - UNKNOWN_MS;
     if (this.#listing) await this.#listing;
-    return (this.#listedAt < sinceMs ? await this.#relisted() : await this.known()).has(name);
+    const names = this.#listedAt < sinceMs ? await this.#relisted() : await this.known();
+    if (!names.has(name) && this.#failure !== undefined) throw this.#failure;
+    return names.has(name);
   }
 
   /** How many were listed last. */
@@ -84,11 +88,13 @@ export class ModelNames {
     try {
       const names = new Set(await this.#list());
       this.#names = names;
+      this.#failure = undefined;
       this.#listedAt = startedAt;
       this.#options.onList?.(names);
       return names;
     } catch (error) {
       if (!this.#names) throw error;
+      this.#failure = error;
       logWarning(
         `the models of the job cannot be listed, and those that were known serve: ${String(error)}`,
         {

@@ -8,9 +8,10 @@ import type { EnqueueFact, ReadFact } from './history.ts';
 import { Disk } from './machine/disk.ts';
 import { SimulatedProcess } from './machine/process.ts';
 import { KINDS, modelFile } from './models/inference.ts';
+import { NamedOperators } from './named/operators.ts';
 import { TARGET } from './notices.ts';
-import { answerOf, BUCKET, JOB, QUEUE_URL, REDIS_URL, type Stage } from './stage.ts';
-import type { AskStep, CallStep, ChangeStep, EnqueueStep, PredictStep, ReadStep } from './steps.ts';
+import { answerOf, answerText, BUCKET, JOB, QUEUE_URL, REDIS_URL, type Stage } from './stage.ts';
+import type { AskStep, CallStep, ChangeStep, EnqueueStep, PredictStep, ReadStep, Settings } from './steps.ts';
 
 interface Queues {
   readonly process: SimulatedProcess;
@@ -32,16 +33,18 @@ export class Actors {
   #oldClient: SimulatedProcess | undefined;
   #operator: SimulatedProcess | undefined;
   readonly #operators: Operators;
+  readonly #named: NamedOperators;
   #calls = 0;
 
-  constructor(world: Stage) {
+  constructor(world: Stage, named: Settings['named']) {
     this.#world = world;
     this.#operators = new Operators(world, (name) => this.#process(name));
+    this.#named = new NamedOperators(world, named, (name) => this.#process(name));
   }
 
   /** Calls that have not ended. */
   get underWay(): number {
-    return this.#calls + this.#operators.underWay;
+    return this.#calls + this.#operators.underWay + this.#named.underWay;
   }
 
   begin(step: CallStep | ChangeStep): void {
@@ -70,6 +73,8 @@ export class Actors {
         return this.#operators.order(step);
       case 'schedule':
         return this.#operators.schedule();
+      case 'named':
+        return this.#named.order(step.order);
     }
   }
 
@@ -128,9 +133,9 @@ export class Actors {
     );
   }
 
-  #enqueue({ client, uri, number, what, way, notifies, canaryKey }: EnqueueStep): void {
+  #enqueue({ client, uri, number, what, way, notifies, canaryKey, model }: EnqueueStep): void {
     const world = this.#world;
-    world.history.canaries.keys.set(number, canaryKey ?? uri);
+    if (model === undefined) world.history.canaries.keys.set(number, canaryKey ?? uri);
     const name = `client ${client}`;
     this.#call(name, async ({ process, ...queues }) => {
       const identity = process.uuid();
@@ -145,6 +150,7 @@ export class Actors {
         endedMs: undefined,
         isAccepted: false,
         notifies,
+        model,
       };
       world.history.enqueues.push(fact);
       const kind =
@@ -154,13 +160,22 @@ export class Actors {
       world.tell(
         name,
         way === 'sqs' ? 'SQS' : 'Lambda',
-        `${name} enqueues record ${number} under ${uri} over ${way.toUpperCase()}${kind}.`,
+        `${name} enqueues record ${number}${forModel(model)} under ${uri} over ${way.toUpperCase()}${kind}.`,
         [uri],
       );
       const x = { data: Float32Array.of(number, KINDS.indexOf(what)), shape: [2] };
       const queue = way === 'sqs' ? queues.sqs : queues.https;
       try {
-        await queue.enqueue(uri, { x }, { identity, canaryKey, ...(notifies ? { notify: TARGET } : {}) });
+        await queue.enqueue(
+          uri,
+          { x },
+          {
+            identity,
+            canaryKey,
+            model,
+            ...(notifies ? { notify: TARGET } : {}),
+          },
+        );
         fact.isAccepted = true;
       } catch (error) {
         world.tell(
@@ -191,6 +206,7 @@ export class Actors {
         endedMs: undefined,
         isAccepted: false,
         notifies: false,
+        model: undefined,
       };
       world.history.enqueues.push(fact);
       world.tell('old client', 'Redis', `The old client adds record ${number} under ${uri} to the stream.`, [
@@ -392,16 +408,16 @@ export class Actors {
     });
   }
 
-  #predict({ client, number, canaryKey }: PredictStep): void {
+  #predict({ client, number, canaryKey, model }: PredictStep): void {
     const world = this.#world;
     if (canaryKey !== undefined) world.history.canaries.keys.set(number, canaryKey);
     const name = `client ${client}`;
     this.#call(name, async ({ https }) => {
       const calledMs = world.nowMs;
-      const request = JSON.stringify({ instances: [{ x: [number, 0] }] });
+      let failed: string | undefined;
       try {
         const x = { data: Float32Array.of(number, 0), shape: [2] };
-        const [prediction] = await https.predict([{ x }], { canaryKey });
+        const [prediction] = await https.predict([{ x }], { canaryKey, model });
         if (prediction) {
           const answer = answerOf(prediction);
           world.history.predictions.push({
@@ -409,20 +425,23 @@ export class Actors {
             number,
             calledMs,
             endedMs: world.nowMs,
+            named: model,
             model: prediction.model,
             answer,
           });
           world.tell(
             name,
             'Lambda',
-            `${name} predicts record ${number} and gets ${answer?.number} of version ${answer?.version}.`,
+            `${name} predicts record ${number}${forModel(model)} and gets ${answerText(answer)}.`,
             [],
           );
         }
       } catch (error) {
-        world.tell(name, 'Lambda', `${name}'s prediction fails: ${codeOf(error)}.`, []);
+        failed = codeOf(error) ?? 'unknown';
+        world.tell(name, 'Lambda', `${name}'s prediction${forModel(model)} fails: ${failed}.`, []);
       }
-      void request;
+      if (model !== undefined)
+        world.history.named.requests.push({ model, number, calledMs, endedMs: world.nowMs, error: failed });
     });
   }
 
@@ -484,8 +503,9 @@ export class Actors {
     this.#world.scheduler.after(downMs, undefined, () => this.#bridge ?? this.#startBridge());
   }
 
-  /** The bridge runs, if there is one. */
+  /** The bridge runs, if there is one, and each further model opens. */
   calm(): void {
+    this.#named.mend();
     if (this.#stream && !this.#bridge) this.#startBridge();
   }
 
@@ -519,5 +539,9 @@ function uriOfError(error: unknown): unknown {
 function textOf(got: ReadFact['got']): string {
   if (got.kind === 'nothing') return 'nothing';
   if (got.kind === 'error') return `the error ${got.code}`;
-  return `the answer ${got.answer?.number} of version ${got.answer?.version}`;
+  return `the answer ${answerText(got.answer)}`;
+}
+
+function forModel(model: string | undefined): string {
+  return model === undefined ? '' : ` for ${model}`;
 }

@@ -29,9 +29,9 @@ export function readCaptures({ objects }: S3Model): CaptureFact[] {
       const { id, records } = readLine(line);
       for (const { inputs, outputs } of records) {
         const x = inputs.get('x');
-        const [number, version] = outputs?.[0]?.data ?? [];
+        const [number, version, place] = outputs?.[0]?.data ?? [];
         if (typeof number !== 'number' || typeof version !== 'number') continue;
-        facts.push({ id, model, number: numberOf(x), answer: { number, version } });
+        facts.push({ id, model, number: numberOf(x), answer: { number, version, place: Number(place) } });
       }
     }
   }

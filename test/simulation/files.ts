@@ -90,8 +90,8 @@ type Line = NonNullable<FilesFact['lines']>[number];
 
 function lineOf(text: string): Line {
   const { file, row, outputs, model, error }: LineText = JSON.parse(text);
-  const [number, version] = Object.values(outputs ?? {}).flat(2);
-  const answer = number === undefined || version === undefined ? undefined : { number, version };
+  const [number, version, place = 0] = Object.values(outputs ?? {}).flat(2);
+  const answer = number === undefined || version === undefined ? undefined : { number, version, place };
   return { file, row, model, answer, error };
 }
 

@@ -1,6 +1,7 @@
 /** The facts of a simulated deployment, which the invariants judge and a story tells. */
-import { CanaryFacts, type RanFact } from './canaries/facts.ts';
+import { CanaryFacts } from './canaries/facts.ts';
 import type { Kind } from './models/inference.ts';
+import { NamedFacts } from './named/facts.ts';
 
 export type Way = 'sqs' | 'https' | 'stream';
 
@@ -19,6 +20,8 @@ export interface EnqueueFact {
   isAccepted: boolean;
   /** A target is notified of its outcome. */
   readonly notifies: boolean;
+  /** The further model that it names. Undefined: none. */
+  readonly model: string | undefined;
 }
 
 /** A notice that the receiver took. */
@@ -51,6 +54,8 @@ export interface OutcomeFact {
 export interface Answer {
   readonly number: number;
   readonly version: number;
+  /** 0 for the job's own model, else the place of a further one (models/inference.ts). */
+  readonly place: number;
 }
 
 /** A captured request or record that was answered. */
@@ -104,6 +109,9 @@ export interface PredictionFact {
   readonly number: number;
   readonly calledMs: number;
   readonly endedMs: number;
+  /** The further model that it named. Undefined: none. */
+  readonly named: string | undefined;
+  /** The version that the answer names. */
   readonly model: string;
   readonly answer: Answer | undefined;
 }
@@ -164,6 +172,7 @@ export class History {
   readonly reads: ReadFact[] = [];
   readonly predictions: PredictionFact[] = [];
   readonly canaries = new CanaryFacts();
+  readonly named = new NamedFacts();
   readonly answers: AnswerFact[] = [];
   readonly cancels: CancelFact[] = [];
   readonly troubles: TroubleFact[] = [];
@@ -179,9 +188,8 @@ export class History {
     this.facts = facts;
   }
 
-  get runs(): readonly RanFact[] {
-    return this.canaries.seen.filter((one) => one.kind === 'ran');
-  }
+  /** The numbers of all records, once for each run. */
+  readonly ran: number[] = [];
 
   versionOf(id: string): number | undefined {
     return this.canaries.versions.get(id)?.number;

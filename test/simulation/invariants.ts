@@ -6,8 +6,14 @@ import {
   noThirdVersion,
   onePointer,
 } from './canaries/invariants.ts';
-import type { EnqueueFact, History } from './history.ts';
+import type { Answer, EnqueueFact, History, OutcomeFact } from './history.ts';
+import { placeOf } from './models/inference.ts';
+import { costsItsOwn, isRightFor, namedVersions, sessionsHeld, unknownNotFound } from './named/invariants.ts';
+import { answerText } from './stage.ts';
 import type { Invariant, Violation } from './violation.ts';
+
+/** An answer that belongs to no record. */
+const NO_ANSWER: Answer = { number: -1, version: -1, place: 0 };
 
 /** True if a caller could know that one was enqueued before the other. */
 function isBefore(one: EnqueueFact, other: EnqueueFact): boolean {
@@ -77,12 +83,19 @@ export const nothingLost: Invariant = (history) => {
   });
 };
 
-/** Every answer is that of the record for which it was asked. */
+/** Every answer is that of the record for which it was asked, and of the model that it names. */
 export const noForeignAnswer: Invariant = (history) => {
   const violations: Violation[] = [];
-  const check = (uri: string, identity: string, number: number | undefined, atMs: number, where: string) => {
+  const check = (uri: string, identity: string, answer: Answer | undefined, atMs: number, where: string) => {
     const enqueue = history.enqueueOf(identity);
-    if (number === undefined || (enqueue?.uri === uri && enqueue.number === number)) return;
+    if (!answer) return;
+    const { number, place } = answer;
+    if (enqueue && place !== placeOf(enqueue.model)) {
+      const text = `${where} has an answer of model ${place} for record ${enqueue.number} of ${uri}, which names ${enqueue.model ?? 'none'}`;
+      violations.push({ invariant: 'no foreign answer', text, atMs, about: [uri] });
+      return;
+    }
+    if (enqueue?.uri === uri && enqueue.number === number) return;
     // The old client did not get the id of its entry.
     if (
       !enqueue &&
@@ -92,11 +105,10 @@ export const noForeignAnswer: Invariant = (history) => {
     const text = `${where} has the answer of record ${number} for record ${enqueue?.number ?? '(unknown)'} of ${uri}`;
     violations.push({ invariant: 'no foreign answer', text, atMs, about: [uri] });
   };
-  for (const { uri, identity, answer, atMs } of history.outcomes)
-    check(uri, identity, answer?.number, atMs, 'Redis');
+  for (const { uri, identity, answer, atMs } of history.outcomes) check(uri, identity, answer, atMs, 'Redis');
   for (const { uri, got, asked, endedMs, client } of history.reads) {
     if (got.kind !== 'result') continue;
-    check(uri, got.identity, got.answer?.number ?? -1, endedMs, client);
+    check(uri, got.identity, got.answer ?? NO_ANSWER, endedMs, client);
     if (asked !== undefined && asked !== got.identity)
       violations.push({
         invariant: 'no foreign answer',
@@ -105,11 +117,11 @@ export const noForeignAnswer: Invariant = (history) => {
         about: [uri],
       });
   }
-  for (const { number, answer, endedMs, client } of history.predictions) {
-    if (answer?.number !== number)
+  for (const { number, named, answer, endedMs, client } of history.predictions) {
+    if (answer?.number !== number || answer.place !== placeOf(named))
       violations.push({
         invariant: 'no foreign answer',
-        text: `${client} predicted record ${number} and got the answer of ${answer?.number}`,
+        text: `${client} predicted record ${number} of ${named ?? "the job's own model"} and got the answer ${answerText(answer)}`,
         atMs: endedMs,
         about: [],
       });
@@ -119,25 +131,33 @@ export const noForeignAnswer: Invariant = (history) => {
 
 /** A good record succeeds, and one that cannot, or whose version cannot, fails with an error that says so. */
 export const rightStatus: Invariant = (history) => {
-  return history.outcomes.flatMap(({ uri, identity, status, code, model, atMs }) => {
+  return history.outcomes.flatMap((outcome) => {
+    const { uri, identity, status, code, atMs } = outcome;
     const enqueue = history.enqueueOf(identity);
     if (!enqueue || status === 'cancelled') return [];
-    const { kind, number } = enqueue;
+    const { kind, number, model } = enqueue;
     if (!history.facts.isPatient && code === 'max_receives_exceeded') return [];
-    const canFail = history.canaries.isFlawed(model);
     const isRight =
-      (kind === 'good' || kind === 'slow') && !canFail
-        ? status === 'succeeded'
-        : ['model_failed', 'max_receives_exceeded'].includes(code ?? '');
+      model === undefined ? isRightForOwn(history, enqueue, outcome) : isRightFor(history, enqueue, outcome);
     if (isRight) return [];
     const got = status === 'succeeded' ? 'succeeded' : `failed with ${code}`;
-    return [
-      { invariant: 'right status', text: `record ${number} of ${uri} (${kind}) ${got}`, atMs, about: [uri] },
-    ];
+    const of = model === undefined ? '' : ` for ${model}`;
+    const text = `record ${number} of ${uri} (${kind}${of}) ${got}`;
+    return [{ invariant: 'right status', text, atMs, about: [uri] }];
   });
 };
 
-/** Each result names the version that made it, and that version served, or had a share, not long before. */
+function isRightForOwn(
+  { canaries }: History,
+  { kind }: EnqueueFact,
+  { status, code, model: version }: OutcomeFact,
+): boolean {
+  return (kind === 'good' || kind === 'slow') && !canaries.isFlawed(version)
+    ? status === 'succeeded'
+    : ['model_failed', 'max_receives_exceeded'].includes(code ?? '');
+}
+
+/** Each result of the job's own model names the version that made it, and that version served, or had a share, not long before. */
 export const versionsNamed: Invariant = (history) => {
   const violations: Violation[] = [];
   const { refreshMs, timeoutMs } = history.facts;
@@ -167,9 +187,9 @@ export const versionsNamed: Invariant = (history) => {
     violations.push({ invariant: 'new versions serve', text, atMs, about });
   };
   for (const { model, answer, atMs, uri } of history.outcomes)
-    check(model, answer?.version, atMs, `the result of ${uri}`, [uri]);
+    if (answer?.place === 0) check(model, answer.version, atMs, `the result of ${uri}`, [uri]);
   for (const { model, answer, endedMs, number } of history.predictions)
-    check(model, answer?.version, endedMs, `the prediction of ${number}`, []);
+    if (answer?.place === 0) check(model, answer.version, endedMs, `the prediction of ${number}`, []);
   return violations;
 };
 
@@ -256,8 +276,7 @@ export const limitsHeld: Invariant = (history) => {
   // Together with others and alone in each delivery, and once in its first one.
   const most = 2 * (history.facts.maxReceiveCount + 2) + 2 * kills + 4;
   const runs = new Map<number, number>();
-  for (const { numbers } of history.runs)
-    for (const number of numbers) runs.set(number, (runs.get(number) ?? 0) + 1);
+  for (const number of history.ran) runs.set(number, (runs.get(number) ?? 0) + 1);
   for (const { number, kind, uri } of history.enqueues) {
     const count = runs.get(number) ?? 0;
     if ((kind === 'crashes' || kind === 'endless') && count > most) {
@@ -274,7 +293,11 @@ export const limitsHeld: Invariant = (history) => {
 
 /** Lambda stops a process at its answer: nothing is under way then, unless it was given up at its time limit. */
 export const nothingLeft: Invariant = (history) => {
-  return history.answers.flatMap(({ environment, left, leftMs, startedMs, atMs }) => {
+  const leftBefore = new Map<string, readonly string[]>();
+  return history.answers.flatMap(({ environment, left: all, leftMs, startedMs, atMs }) => {
+    // A call that a trouble left there is still waited for when its environment continues.
+    const left = all.filter((call) => !leftBefore.get(environment)?.includes(call));
+    leftBefore.set(environment, all);
     const isTroubled = history.troubles.some(
       ({ what, fromMs, toMs }) => what !== 'clock' && fromMs <= atMs && toMs + 8_000 >= startedMs,
     );
@@ -343,7 +366,8 @@ export const targetNotified: Invariant = (history) => {
 /** A captured answer is that of its record, by the version that its object names. */
 export const capturedRight: Invariant = (history) =>
   history.captures.flatMap(({ id, model, number, answer }) => {
-    const isRight = number === answer.number && history.versionOf(model) === answer.version;
+    const isRight =
+      number === answer.number && answer.place === 0 && history.versionOf(model) === answer.version;
     if (isRight) return [];
     const text = `the capture of ${id} has record ${number ?? '(none)'} with the answer ${answer.number} of version ${answer.version}, below ${model}`;
     return [{ invariant: 'captures are right', text, atMs: history.facts.endMs, about: [] }];
@@ -389,6 +413,10 @@ export const INVARIANTS: readonly Invariant[] = [
   endedForReason,
   capturedRight,
   rowsAnswered,
+  namedVersions,
+  unknownNotFound,
+  costsItsOwn,
+  sessionsHeld,
   takenOnce,
   cancelledStays,
   waitersWake,

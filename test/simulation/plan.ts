@@ -4,6 +4,7 @@ import { withCanaries } from './canaries/draw.ts';
 import type { Way } from './history.ts';
 import { Choices } from './machine/random.ts';
 import type { Kind } from './models/inference.ts';
+import { drawNamed, withNamed } from './named/draw.ts';
 import type { Plan, Settings, Step, TroubleStep } from './steps.ts';
 
 const MINUTE = 60_000;
@@ -30,6 +31,7 @@ function settingsOf(choices: Choices): Settings {
     notifies: choices.chance('notices', 0.5),
     takesFiles: choices.chance('files', 0.3),
     receiverFails: choices.pick('notices', [0, 0.1, 0.5, 0.9]),
+    named: drawNamed(choices),
   };
 }
 
@@ -55,9 +57,9 @@ export function drawPlan(seed: number): Plan {
   for (let count = choices.whole('trouble', 0, 7); count > 0; count--) draft.trouble(bursts);
   if (settings.notifies) draft.notifierEnds();
   if (settings.takesFiles) draft.files(bursts);
-  const steps = withCanaries({ choices, settings, endMs, steps: draft.steps });
-  steps.sort((a, b) => a.atMs - b.atMs);
-  return { seed, settings, endMs, steps };
+  const own = withCanaries({ choices, settings, endMs, steps: draft.steps });
+  const steps = withNamed({ choices, settings, endMs, steps: own });
+  return { seed, settings, endMs, steps: steps.toSorted((a, b) => a.atMs - b.atMs) };
 }
 
 class Draft {

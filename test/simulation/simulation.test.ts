@@ -13,6 +13,8 @@ const SEEDS = Array.from({ length: 6 }, (_, i) => i + 1);
 const REPLAYED = 12;
 /** A canary has answers in the first; in the second, operators meet, and the scheduled look ends a canary. */
 const CANARIES = [2, 17] as const;
+/** Events name several models. */
+const NAMED = 39;
 const COMMAND = fileURLToPath(new URL('run.ts', import.meta.url));
 
 describe('the deployment in virtual time', () => {
@@ -52,5 +54,18 @@ describe('the deployment in virtual time', () => {
     assert.ok(orders.some(({ what, error }) => what === 'promote' && error === undefined));
     assert.ok(orders.some(({ what, error }) => what === 'promote' && error === 'conflict'));
     assert.ok(pointers.some(({ by, ended }) => by.startsWith('trials') && ended?.end === 'rolled back'));
+  });
+
+  test('further models answer records and requests, several of one event too, and a name that none has is not found', async () => {
+    const { history } = await simulator.seed(NAMED);
+    const named = history.outcomes.filter(({ identity }) => history.enqueueOf(identity)?.model !== undefined);
+    const places = new Set(named.flatMap(({ answer }) => answer?.place ?? []));
+    assert.ok(places.size > 2);
+    assert.ok(named.some(({ code }) => code === 'not_found'));
+    const modelsOf = ({ messages }: (typeof history.named.deliveries)[number]) =>
+      new Set(messages.map(({ identity }) => history.enqueueOf(identity)?.model));
+    assert.ok(history.named.deliveries.some((one) => modelsOf(one).size > 2));
+    assert.ok(history.named.requests.some(({ error }) => error === undefined));
+    assert.ok(history.named.requests.some(({ error }) => error === 'not_found'));
   });
 });

@@ -6,6 +6,7 @@ import type { Network } from './machine/network.ts';
 import type { Machine, SimulatedProcess } from './machine/process.ts';
 import type { Choices } from './machine/random.ts';
 import type { Scheduler } from './machine/scheduler.ts';
+import { FURTHER } from './models/inference.ts';
 import type { FunctionModel } from './models/lambda.ts';
 
 export const JOB = 'job';
@@ -33,16 +34,23 @@ export interface Stage {
   /** A hash that Redis holds. */
   hashOf(key: string): ReadonlyMap<string, string> | undefined;
   startRedis(): void;
+  /** Somebody deletes all of a further model. */
+  deleteModel(model: string): void;
   /** Environments that start from now on have other settings, and other code if there is any. */
   deploy(ttlSeconds: number): void;
   /** Writes a sentence of the story. @param about uris; undefined: it concerns all */
   tell(from: string, to: string, text: string, about?: readonly string[]): void;
 }
 
-/** The number and version in an answer of the model. */
+/** The record, version and model of an answer. */
 export function answerOf(result: Pick<Result, 'outputs'>): Answer | undefined {
-  const [number, version] = result.outputs[0]?.data ?? [];
+  const [number, version, place] = result.outputs[0]?.data ?? [];
   return number === undefined || version === undefined
     ? undefined
-    : { number: Number(number), version: Number(version) };
+    : { number: Number(number), version: Number(version), place: Number(place) };
+}
+
+export function answerText(answer: Answer | undefined): string {
+  const model = answer && FURTHER[answer.place - 1];
+  return `${answer?.number} of version ${answer?.version}${model === undefined ? '' : ` of ${model}`}`;
 }

@@ -27,6 +27,17 @@ export interface Settings {
   readonly takesFiles: boolean;
   /** The share of calls to the target that go wrong. */
   readonly receiverFails: number;
+  /** Undefined: the job has its own model only. */
+  readonly named: NamedSettings | undefined;
+}
+
+export interface NamedSettings {
+  /** Further models that are pushed. */
+  readonly names: readonly string[];
+  readonly memoryMB: number;
+  readonly pinned: readonly string[];
+  /** The disk of an environment. Default: that of Lambda. */
+  readonly diskBytes: number | undefined;
 }
 
 interface Timed {
@@ -46,6 +57,8 @@ export interface EnqueueStep extends OfClient {
   readonly notifies: boolean;
   /** Decides about its side. Default: its uri. */
   readonly canaryKey?: string;
+  /** The further model that it names. Default: none. */
+  readonly model?: string | undefined;
 }
 
 export interface ReadStep extends OfClient {
@@ -65,6 +78,8 @@ export interface PredictStep extends Timed {
   readonly client: number;
   readonly number: number;
   readonly canaryKey?: string;
+  /** The further model that it names. Default: none. */
+  readonly model?: string | undefined;
 }
 
 /** For how long something is wrong. */
@@ -101,6 +116,7 @@ export interface EndStep extends Timed {
 export type CallStep = EnqueueStep | ReadStep | AskStep | PredictStep;
 
 export type ChangeStep =
+  | NamedStep
   | OrderStep
   | ScheduleStep
   | (Timed &
@@ -152,6 +168,25 @@ export interface OrderStep {
     | { readonly what: 'publish'; readonly version: number }
     | { readonly what: 'promote' }
     | { readonly what: 'rollback' };
+}
+
+export type NamedOrder =
+  | {
+      readonly what: 'push';
+      readonly model: string;
+      readonly version: number;
+      readonly flaw: Flaw | undefined;
+      /** As its import measured it. Undefined: it did not. */
+      readonly memoryMB: number | undefined;
+    }
+  | { readonly what: 'rollback'; readonly model: string }
+  | { readonly what: 'delete'; readonly model: string };
+
+/** An order about a further model. */
+export interface NamedStep {
+  readonly atMs: number;
+  readonly kind: 'named';
+  readonly order: NamedOrder;
 }
 
 /** From then on the scheduled function is called each minute. */

@@ -2,6 +2,7 @@
 import zlib from 'node:zlib';
 import type { LuaWasm } from 'wasmoon';
 import { ServingError } from '../../lib/contract/errors.ts';
+import { namedModelPrefix, namedModelsPrefix } from '../../lib/contract/names.ts';
 import { present } from '../../lib/contract/present.ts';
 import { parseResult } from '../../lib/results/fields.ts';
 import { Actors } from './actors.ts';
@@ -22,14 +23,15 @@ import { childModule } from './models/children.ts';
 import { EventSource } from './models/event-source.ts';
 import { gatewayFetch } from './models/gateway.ts';
 import { httpsModule } from './models/http.ts';
-import { onnxModule, readModelFile } from './models/inference.ts';
+import { type FileFacts, onnxModule, readModelFile } from './models/inference.ts';
 import { type Environment, FunctionModel, type Invocation, type Release } from './models/lambda.ts';
 import { netModule } from './models/net.ts';
 import { webhookModule } from './models/receiver.ts';
 import { S3Model } from './models/s3.ts';
-import { type Attribute, SqsQueue } from './models/sqs.ts';
+import { type Attribute, type QueueMessage, SqsQueue } from './models/sqs.ts';
+import type { SessionFault } from './named/facts.ts';
 import { NOTIFIER_MS, NOTIFIER_VARIABLES, Notices, TARGETS } from './notices.ts';
-import { answerOf, BUCKET, JOB, QUEUE_URL, REDIS_URL, type Stage } from './stage.ts';
+import { answerOf, answerText, BUCKET, JOB, QUEUE_URL, REDIS_URL, type Stage } from './stage.ts';
 import type { Plan, Step } from './steps.ts';
 import { isTrouble, Troubles } from './trouble.ts';
 import type { Violation } from './violation.ts';
@@ -158,7 +160,7 @@ export class World implements Stage {
       fate: (call, process) => this.#fate(call.service, process),
     };
     this.functions = this.#functions();
-    this.actors = new Actors(this);
+    this.actors = new Actors(this, settings.named);
     this.troubles = new Troubles(this, (downMs) => this.actors.killBridge(downMs));
   }
 
@@ -272,8 +274,9 @@ export class World implements Stage {
         );
         this.tell('SQS', name, `SQS delivers ${shown.join(', ')} to the ${name} function.`, urisOf(messages));
       },
-      onOutcome: (messages, { kind }, failed) => {
+      onOutcome: (messages, { kind }, failed, startedMs) => {
         const uris = urisOf(messages);
+        if (kind === 'answered' && name === 'batch') this.#delivered(messages, failed, startedMs);
         if (kind === 'throttled')
           this.tell(name, 'SQS', `Lambda has no environment free for the ${name} function.`, uris);
         else if (failed.size === 0)
@@ -294,6 +297,19 @@ export class World implements Stage {
     });
   }
 
+  #delivered(messages: readonly QueueMessage[], failed: ReadonlySet<string>, startedMs: number): void {
+    if (!this.plan.settings.named) return;
+    this.history.named.deliveries.push({
+      startedMs,
+      atMs: this.nowMs,
+      messages: messages.map(({ id, receives, attributes }) => ({
+        identity: attributes['identity']?.StringValue ?? id,
+        receives,
+        isReturned: failed.has(id),
+      })),
+    });
+  }
+
   #functions(): World['functions'] {
     const { settings } = this.plan;
     const timeoutMs = settings.timeoutSeconds * 1000;
@@ -301,7 +317,7 @@ export class World implements Stage {
       const release: Release = { evaluate: this.options.evaluate, variables: this.#variables(name, has) };
       return new FunctionModel(
         this.machine,
-        { name, program, release, timeoutMs: limitMs, most },
+        { name, program, release, timeoutMs: limitMs, most, diskBytes: settings.named?.diskBytes },
         {
           onInvoke: (environment) => this.troubles.onInvoke(environment),
           onStart: (environment) =>
@@ -348,6 +364,9 @@ export class World implements Stage {
       function: { timeoutSeconds: settings.timeoutSeconds },
       ...(settings.notifies ? { notify: TARGETS } : {}),
       ...(settings.captures ? { capture: CAPTURE } : {}),
+      ...(settings.named
+        ? { models: { memoryMB: settings.named.memoryMB, pinned: settings.named.pinned } }
+        : {}),
     };
     return {
       CLUSTER_SERVING_CONFIG: JSON.stringify(config),
@@ -429,24 +448,50 @@ export class World implements Stage {
           openMs: () => vary('open', settings.openMs),
           runMs: () => vary('run', settings.runMs),
           slowMs: settings.timeoutSeconds * 400,
-          onOpen: (_process, _version, open) =>
-            this.history.mostOpen.set(
-              process.name,
-              Math.max(open, this.history.mostOpen.get(process.name) ?? 0),
+          onOpen: (_process, open) => this.#opens(process, open),
+          onRun: (_process, numbers, facts) => this.#ran(process, numbers, facts),
+          onClosedRun: (_process, facts) =>
+            this.#faulty(
+              'a closed model runs nothing',
+              `${process.name} runs ${nameOf(facts)} after it was closed`,
             ),
-          onRun: (_process, numbers, version) => this.#ran(process, numbers, version),
         }),
     };
   }
 
-  #ran(process: SimulatedProcess, given: readonly number[], version: number): void {
+  /** A session begins to open. The process of an isolated run has a copy that no budget counts. */
+  #opens(process: SimulatedProcess, open: readonly FileFacts[]): void {
+    const { mostOpen } = this.history;
+    const own = open.filter(({ model }) => model === undefined);
+    mostOpen.set(process.name, Math.max(own.length, mostOpen.get(process.name) ?? 0));
+    const names = open.map(nameOf);
+    const twice = names.find((name, i) => names.indexOf(name) < i);
+    if (twice !== undefined)
+      this.#faulty('no model is open twice', `${process.name} has ${twice} open twice`);
+    const budgetBytes = (this.plan.settings.named?.memoryMB ?? 0) * 1024 * 1024;
+    const further = open.filter(({ model }) => model !== undefined);
+    const bytes = further.reduce((sum, { memoryBytes }) => sum + memoryBytes, 0);
+    if (bytes > budgetBytes && rootOf(process) === process.name)
+      this.#faulty(
+        'the memory of further models',
+        `${process.name} has ${further.map(nameOf).join(', ')} open, ${bytes} bytes of ${budgetBytes}`,
+      );
+  }
+
+  #faulty(invariant: SessionFault['invariant'], text: string): void {
+    this.history.named.faults.push({ invariant, text, atMs: this.nowMs });
+  }
+
+  #ran(process: SimulatedProcess, given: readonly number[], { model, version }: FileFacts): void {
     // Warming up runs zeros.
     const numbers = given.filter((number) => number > 0);
     if (numbers.length === 0) return;
+    this.history.ran.push(...numbers);
     const fact = { kind: 'ran', process: rootOf(process), numbers, version, atMs: this.nowMs } as const;
-    this.history.canaries.seen.push(fact);
+    if (model === undefined) this.history.canaries.seen.push(fact);
     const uris = this.history.enqueues.filter(({ number }) => numbers.includes(number)).map(({ uri }) => uri);
-    this.tell(process.name, process.name, `${process.name} runs record ${numbers.join(', ')}.`, uris);
+    const by = model === undefined ? '' : ` by ${model}`;
+    this.tell(process.name, process.name, `${process.name} runs record ${numbers.join(', ')}${by}.`, uris);
   }
 
   startRedis(): void {
@@ -490,9 +535,7 @@ export class World implements Stage {
     const outcome = readOutcome(uri, fields);
     this.history.outcomes.push({ uri, identity, status, model, ...outcome, atMs: this.nowMs });
     const number = this.history.enqueueOf(identity)?.number;
-    const what = outcome.answer
-      ? `the answer ${outcome.answer.number} of version ${outcome.answer.version}`
-      : `the failure ${outcome.code}`;
+    const what = outcome.answer ? `the answer ${answerText(outcome.answer)}` : `the failure ${outcome.code}`;
     const whose = number === undefined ? '' : ` for record ${number}`;
     this.tell('batch', 'Redis', `Redis has ${what}${whose} under ${uri}.`, [uri]);
   }
@@ -502,6 +545,7 @@ export class World implements Stage {
     if (trouble?.how === 'errors' && this.choices.chance(`errors ${service} ${process.name}`, trouble.share))
       throw awsError('ServiceUnavailable', 'Please reduce your request rate.', 503);
     if (service === 's3') {
+      this.#reads(operation, input, process);
       const answer = this.s3.serve(operation, input);
       if (operation === 'PutObject') this.#activated(input, process);
       if (operation === 'GetObject') this.#looked(input, process);
@@ -543,7 +587,10 @@ export class World implements Stage {
 
   #activated(input: object, { name: by }: SimulatedProcess): void {
     const { Key = '', Body = '' }: { Key?: string; Body?: string } = input;
+    const model = furtherOf(Key);
+    if (model !== undefined) this.history.named.uploaded.add(model);
     if (!Key.endsWith('/current.json')) return;
+    if (model !== undefined) return this.#activatedNamed(model, Body);
     const { version, history, canary, ended }: PointerText = JSON.parse(Body);
     const { canaries } = this.history;
     const [serving, other] = [this.#versionOf(version), canary && this.#versionOf(canary.version)];
@@ -552,13 +599,46 @@ export class World implements Stage {
     this.tell('operator', 'S3', `Version ${serving} of the model serves from now on${beside}.`);
   }
 
+  #activatedNamed(model: string, body: string): void {
+    const { version }: PointerText = JSON.parse(body);
+    const { named } = this.history;
+    named.versions.set(version, this.#fileOf(version));
+    named.pointers.push({ model, version, atMs: this.nowMs });
+    const facts = named.versions.get(version);
+    this.tell('operator', 'S3', `${facts ? nameOf(facts) : version} serves from now on.`, []);
+  }
+
+  /** Somebody deletes all of a further model. */
+  deleteModel(model: string): void {
+    const prefix = namedModelPrefix(JOB, model);
+    const Objects = [...this.s3.objects.keys()]
+      .filter((key) => key.startsWith(prefix))
+      .map((Key) => ({ Key }));
+    this.s3.serve('DeleteObjects', { Delete: { Objects } });
+    this.history.named.pointers.push({ model, version: undefined, atMs: this.nowMs });
+    this.tell('operator', 'S3', `Somebody deletes the model ${model}.`, []);
+  }
+
+  /** A process reads an object of a further model. */
+  #reads(operation: string, input: object, process: SimulatedProcess): void {
+    const { Key = '' }: { Key?: string } = input;
+    const model = operation === 'GetObject' ? furtherOf(Key) : undefined;
+    const { looked, uploaded } = this.history.named;
+    if (model !== undefined && !uploaded.has(model) && !process.name.startsWith('operator'))
+      looked.push({ model, process: process.name, atMs: this.nowMs });
+  }
+
+  #fileOf(id: string): FileFacts {
+    const [, file] = [...this.s3.objects].find(([key]) => key.includes(`/versions/${id}/`)) ?? [];
+    return readModelFile(present(file, `file of version ${id}`).body);
+  }
+
   /** The number of a version that the pointer names. */
   #versionOf(id: string): number {
     const { versions } = this.history.canaries;
     const known = versions.get(id);
     if (known) return known.number;
-    const [, file] = [...this.s3.objects].find(([key]) => key.includes(`/versions/${id}/`)) ?? [];
-    const { version: number, flaw } = readModelFile(present(file, `file of version ${id}`).body);
+    const { version: number, flaw } = this.#fileOf(id);
     versions.set(id, { number, flaw });
     return number;
   }
@@ -566,7 +646,7 @@ export class World implements Stage {
   #looked(input: object, process: SimulatedProcess): void {
     const { Key = '' }: { Key?: string } = input;
     const { canaries } = this.history;
-    if (!Key.endsWith('/current.json') || !canaries.pointer) return;
+    if (!Key.endsWith('/current.json') || furtherOf(Key) !== undefined || !canaries.pointer) return;
     const { pointer } = canaries;
     canaries.seen.push({ kind: 'looked', process: rootOf(process), pointer, atMs: this.nowMs });
   }
@@ -644,6 +724,16 @@ type Reached = 'redis' | 'queue' | 'both' | 'notices' | 'files';
 
 interface RedisStoreHolder {
   readonly store: { readonly hash: (key: string) => ReadonlyMap<string, string> | undefined };
+}
+
+/** The further model whose object has this key. */
+function furtherOf(key: string): string | undefined {
+  const prefix = namedModelsPrefix(JOB);
+  return key.startsWith(prefix) ? key.slice(prefix.length).split('/')[0] : undefined;
+}
+
+function nameOf({ model, version }: FileFacts): string {
+  return `version ${version} of ${model ?? "the job's own model"}`;
 }
 
 /** The process whose model it is: an isolated one has its parent's. */

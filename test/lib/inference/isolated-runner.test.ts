@@ -135,6 +135,21 @@ test('a process that was prepared runs the next model, and one that has ended by
   assert.deepEqual(valuesOf(await other.run([record(5)], 60_000)), [5]);
 });
 
+test('a process that was still starting when its model was closed goes on, and runs the next model with its answers', async (t) => {
+  const first = await open(t, deadlyModel());
+  await assert.rejects(first.run([new Map([['rounds', { kind: 'json', value: 2 }]])], 0), {
+    code: 'timeout',
+    message: /was not ready/,
+  });
+  const pids = await children();
+  await first.close();
+  const second = await open(t);
+  assert.deepEqual(valuesOf(await second.run([record(6)], 60_000)), [6]);
+  assert.deepEqual(await children(), pids);
+  await second.close();
+  await until(async () => pids.every(isGone));
+});
+
 test('a process that was prepared and is not needed ends', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   prepareIsolated();

@@ -16,10 +16,23 @@ interface World {
   readonly pinned?: readonly string[];
   /** Called before a model opens. */
   readonly opening?: (name: string) => Promise<void>;
+  /** Default: always the same. */
+  readonly version?: () => string;
+  /** Ms left of each invocation. Default: it runs on one machine. */
+  readonly leftMs?: number | undefined;
 }
 
+const REFRESH_MS = 1e9;
+
 /** A shelf of models that count what is open, and fail the test where a runner is used after its end. */
-function shelfOf({ sizes, budgetMB, pinned = [], opening = async () => {} }: World) {
+function shelfOf({
+  sizes,
+  budgetMB,
+  pinned = [],
+  opening = async () => {},
+  version: versionNow = () => 'v1',
+  leftMs,
+}: World) {
   const open = new Map<string, number>();
   const openings: string[] = [];
   let nowMs = 0;
@@ -31,9 +44,9 @@ function shelfOf({ sizes, budgetMB, pinned = [], opening = async () => {} }: Wor
     manager: (name, makeRoom) =>
       new ModelManager<Runner>(
         {
-          version: async () => 'v1',
-          async open(version) {
-            const leaveRoom = await makeRoom((sizes[name] ?? 1) * MB, undefined);
+          version: async () => versionNow(),
+          async open(version, time) {
+            const leaveRoom = await makeRoom((sizes[name] ?? 1) * MB, time?.signal, true);
             openings.push(name);
             try {
               await opening(name);
@@ -60,7 +73,12 @@ function shelfOf({ sizes, budgetMB, pinned = [], opening = async () => {} }: Wor
             };
           },
         },
-        { refreshMs: 1e9, now: () => nowMs, onError: (error) => assert.fail(error.message) },
+        {
+          refreshMs: REFRESH_MS,
+          now: () => nowMs,
+          onError: (error) => assert.fail(error.message),
+          ...(leftMs !== undefined && { leftMs: () => leftMs }),
+        },
       ),
   });
   const opened = () => [...open].flatMap(([name, count]) => (count > 0 ? [name] : []));
@@ -155,6 +173,26 @@ test('a model that does not open is tried again after 5 s, then after twice as l
   await use('b');
   await use('a');
 });
+
+for (const leftMs of [undefined, 10_000]) {
+  const where = leftMs === undefined ? 'on one machine' : 'on Lambda';
+  test(`${where} a new version without room beside the one before serves once that one has closed`, async () => {
+    let version = 'v1';
+    const world = shelfOf({ sizes: { a: 2, b: 1 }, budgetMB: 3, version: () => version, leftMs });
+    const { shelf, use } = world;
+    await use('b');
+    await use('a');
+    version = 'v2';
+    world.pass(REFRESH_MS);
+    await use('a', async () => {
+      for (let turn = 0; turn < 9; turn++) await setImmediate();
+    });
+    assert.equal(shelf.model('a').version, undefined);
+    await use('a');
+    assert.equal(shelf.model('a').version, 'v2');
+    assert.equal(world.mostMB(), 3);
+  });
+}
 
 test('a model that exists no more is closed', async () => {
   const { shelf, opened, use } = shelfOf({ sizes: { a: 1, b: 1 }, budgetMB: 2 });

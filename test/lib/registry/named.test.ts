@@ -76,6 +76,21 @@ test('names that were known stay known while S3 is away, and at first it is an e
   assert.equal(await names.has('a'), true);
 });
 
+test('a name that is new while S3 is away is not one that does not exist: a record of it would fail for good', async () => {
+  const listed: { names: readonly string[] | Error } = { names: ['a'] };
+  const { names, pass, now } = namesOf(listed);
+  assert.equal(await names.has('a'), true);
+  listed.names = modelUnavailable('away');
+  pass(3_000);
+  await assert.rejects(names.has('new', now()), { code: 'model_unavailable' });
+  // The failed list counts as one, so this call lists nothing, and knows no more.
+  await assert.rejects(names.has('new'), { code: 'model_unavailable' });
+  listed.names = ['a', 'new'];
+  pass(2_001);
+  assert.equal(await names.has('new'), true);
+  assert.equal(await names.has('other'), false);
+});
+
 test('the folders of S3 are the names, but for those that can name no model', async (t) => {
   const s3 = await modelBucket(t);
   const at = (key: string) => putText(s3, { bucket: 'models', key }, 'x');

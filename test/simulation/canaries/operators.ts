@@ -89,7 +89,10 @@ export class Operators {
     const { version } = order;
     const directory = `/models/${version}`;
     const isCanary = order.what === 'canary';
-    process.disk.write(`${directory}/model.onnx`, modelFile(version, isCanary ? order.flaw : undefined));
+    process.disk.write(
+      `${directory}/model.onnx`,
+      modelFile(version, { flaw: isCanary ? order.flaw : undefined }),
+    );
     const trial = isCanary ? ({ kind: 'canary', share: order.share } as const) : undefined;
     await program.publishModel(s3, LOCATION, directory, { now, trial });
   }

@@ -68,6 +68,7 @@ export async function openLab({ serve = () => ({}), fate = () => ARRIVES }: LabO
           slowMs: 400,
           onOpen: () => undefined,
           onRun: () => undefined,
+          onClosedRun: () => undefined,
         }),
     }),
   };

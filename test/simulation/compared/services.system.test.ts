@@ -143,14 +143,22 @@ async function shown(work: () => Promise<object>): Promise<object> {
       ETag,
       ContentLength,
       Contents,
+      CommonPrefixes,
     }: {
       Body?: Buffer | { transformToString(): Promise<string> };
       ETag?: string;
       ContentLength?: number;
       Contents?: readonly { Key?: string; Size?: number; ETag?: string }[];
+      CommonPrefixes?: readonly { Prefix?: string }[];
     } = await work();
     const text = Body && ('transformToString' in Body ? await Body.transformToString() : Body.toString());
-    return { text, ETag, ContentLength, Contents: Contents?.map((one) => [one.Key, one.Size, one.ETag]) };
+    return {
+      text,
+      ETag,
+      ContentLength,
+      Contents: Contents?.map((one) => [one.Key, one.Size, one.ETag]),
+      folders: CommonPrefixes?.map(({ Prefix }) => Prefix),
+    };
   } catch (error) {
     const { name, $metadata }: { name?: string; $metadata?: { httpStatusCode?: number } } = Object(error);
     return { name, status: $metadata?.httpStatusCode };

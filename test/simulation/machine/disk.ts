@@ -24,6 +24,9 @@ interface ListOptions {
 
 const constants = { O_RDONLY: 0, O_WRONLY: 1, O_RDWR: 2, O_CREAT: 64, O_TRUNC: 512, O_APPEND: 1024 };
 
+const BLOCKS = 131_072;
+const BLOCK_BYTES = 4_096;
+
 function failure(code: string, call: string, path: string): Error {
   return Object.assign(new Error(`${code}: ${call} '${path}'`), { code, syscall: call, path });
 }
@@ -34,8 +37,20 @@ export class Disk {
     ['/tmp', { data: undefined }],
   ]);
   readonly #open = new Map<number, OpenFile>();
+  readonly #bytes: number;
   #lastFd = 10;
   #lastName = 0;
+
+  /** @param bytes its room, which only statfs knows. Default: that of Lambda */
+  constructor(bytes = BLOCKS * BLOCK_BYTES) {
+    this.#bytes = bytes;
+  }
+
+  #freeBlocks(): number {
+    let used = 0;
+    for (const { data } of this.#entries.values()) used += data?.byteLength ?? 0;
+    return Math.max(0, Math.floor((this.#bytes - used) / BLOCK_BYTES));
+  }
 
   write(path: string, data: Buffer | string): void {
     this.#makeFolder(path.slice(0, path.lastIndexOf('/')));
@@ -216,7 +231,7 @@ export class Disk {
     rename: async (from: string, to: string) => this.#rename(from, to),
     rm: async (path: string, options?: RemoveOptions) => this.#remove(path, options),
     stat: async (path: string) => this.#stat(path),
-    statfs: async () => ({ blocks: 131_072, bsize: 4_096 }),
+    statfs: async () => ({ blocks: BLOCKS, bsize: BLOCK_BYTES, bavail: this.#freeBlocks() }),
     readFile: async (path: string, encoding?: BufferEncoding) => this.fs.readFileSync(path, encoding),
     writeFile: async (path: string, data: string | Buffer) => this.write(path, data),
   };

@@ -24,6 +24,7 @@ export interface SourceHooks {
     messages: readonly QueueMessage[],
     invoked: Invoked,
     failed: ReadonlySet<string>,
+    startedMs: number,
   ) => void;
 }
 
@@ -84,15 +85,16 @@ export class EventSource {
     if (messages.length === 0) return;
     this.#hooks.onBatch(messages);
     const event = { Records: messages.map((message) => toRecord(asReceived(message), FACTS)) };
-    pool.invoke(event, (invoked) => this.#settle(messages, invoked));
+    const startedMs = this.#scheduler.nowMs;
+    pool.invoke(event, (invoked) => this.#settle(messages, invoked, startedMs));
   }
 
-  #settle(messages: readonly QueueMessage[], invoked: Invoked): void {
+  #settle(messages: readonly QueueMessage[], invoked: Invoked, startedMs: number): void {
     const { queue, lostDelete } = this.#options;
     const ids = new Set(messages.map(({ id }) => id));
     const verdict = invoked.kind === 'answered' ? judge(invoked.answer, ids) : undefined;
     const failed = verdict?.kind === 'answered' ? verdict.failedIds : ids;
-    this.#hooks.onOutcome(messages, invoked, failed);
+    this.#hooks.onOutcome(messages, invoked, failed, startedMs);
     for (const message of messages) {
       if (failed.has(message.id) || this.#choices.chance(this.#name, lostDelete())) continue;
       queue.remove(message);

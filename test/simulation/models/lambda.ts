@@ -29,6 +29,8 @@ export interface FunctionOptions {
   readonly timeoutMs: number;
   /** Environments at the same time. */
   readonly most: number;
+  /** The size of its disk. Default: Lambda's least. */
+  readonly diskBytes?: number | undefined;
 }
 
 export interface LambdaHooks {
@@ -59,7 +61,7 @@ const STOPS_AFTER_MS = 0.5;
 export class Environment {
   readonly name: string;
   readonly of: FunctionModel;
-  readonly disk = new Disk();
+  readonly disk: Disk;
   readonly wall: WallClock;
   readonly release: Release;
   process: SimulatedProcess | undefined;
@@ -71,6 +73,7 @@ export class Environment {
 
   constructor(of: FunctionModel, name: string, wall: WallClock, release: Release) {
     this.of = of;
+    this.disk = new Disk(of.options.diskBytes);
     this.name = name;
     this.wall = wall;
     this.release = release;

@@ -91,10 +91,15 @@ export class S3Model {
   }
 
   #list({ Prefix = '', Delimiter, StartAfter = '' }: Input): object {
-    const keys = [...this.objects.keys()]
-      .filter((key) => key.startsWith(Prefix) && key > StartAfter)
-      .filter((key) => Delimiter === undefined || !key.slice(Prefix.length).includes(Delimiter))
-      .sort();
+    const below = [...this.objects.keys()].filter((key) => key.startsWith(Prefix) && key > StartAfter);
+    const isInFolder = (key: string) => Delimiter !== undefined && key.includes(Delimiter, Prefix.length);
+    const keys = below.filter((key) => !isInFolder(key)).sort();
+    const folders = new Set(
+      below
+        .filter(isInFolder)
+        .map((key) => key.slice(0, key.indexOf(Delimiter ?? '', Prefix.length) + 1))
+        .sort(),
+    );
     const page = keys.slice(0, 1_000);
     const Contents = page.map((key) => {
       const object = this.objects.get(key);
@@ -107,7 +112,8 @@ export class S3Model {
     });
     return {
       ...(page.length > 0 ? { Contents } : {}),
-      KeyCount: page.length,
+      ...(folders.size > 0 ? { CommonPrefixes: Array.from(folders, (folder) => ({ Prefix: folder })) } : {}),
+      KeyCount: page.length + folders.size,
       IsTruncated: keys.length > page.length,
     };
   }
