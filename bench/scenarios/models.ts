@@ -4,7 +4,7 @@
  */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { modelPrefix, namedModelPrefix } from '../../lib/contract/names.ts';
+import { modelPrefix } from '../../lib/contract/names.ts';
 import { publishModel } from '../../lib/registry/publish.ts';
 import { onnxModel } from '../../test/support/onnx.ts';
 import type { Bench, Scenario } from '../bench.ts';
@@ -42,7 +42,7 @@ async function publishAll(bench: Bench): Promise<string[]> {
     const folder = join(bench.folder, 'named', String(number));
     await mkdir(folder, { recursive: true });
     await writeFile(join(folder, 'model.onnx'), addModel(number));
-    const prefix = number === 0 ? modelPrefix(JOB) : namedModelPrefix(JOB, nameOf(number));
+    const prefix = number === 0 ? modelPrefix(JOB) : modelPrefix(JOB, nameOf(number));
     await publishModel(s3, { bucket: JOB, prefix }, folder);
     folders.push(folder);
   }

@@ -12,16 +12,12 @@ interface Budget {
 }
 
 const BUDGETS: readonly Budget[] = [
-  { folders: ['functions', 'lib'], lines: 49_010 },
+  { folders: ['functions', 'lib'], lines: 49_060 },
   { folders: ['local'], lines: 12_310 },
   { folders: ['cli'], lines: 11_850 },
   { folders: ['infra'], lines: 7_830 },
   { folders: ['sdk'], lines: 3_780 },
-<<<<<<< HEAD
-  { folders: ['onnx-import', 'release', 'console', 'bench', 'embedded-redis'], lines: 72_100 },
-=======
-  { folders: ['onnx-import', 'release', 'console', 'bench', 'embedded-redis'], lines: 72_270 },
->>>>>>> simulated
+  { folders: ['onnx-import', 'release', 'console', 'bench', 'embedded-redis'], lines: 72_430 },
 ];
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));

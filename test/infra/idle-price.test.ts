@@ -61,8 +61,8 @@ test('a function that a rule calls costs its calls, and a queue nothing', () => 
         Rule: rule(ScheduleExpression, target),
       },
     });
-  assert.deepEqual(priced('rate(1 minute)', 'Fn').parts, [{ what: 'scheduled calls', dollars: 0.17 }]);
-  assert.equal(priced('rate(1 minute)', 'Fn', ['arm64']).dollars, 0.14);
+  assert.deepEqual(priced('rate(1 minute)', 'Fn').parts, [{ what: 'scheduled calls', dollars: 0.19 }]);
+  assert.equal(priced('rate(1 minute)', 'Fn', ['arm64']).dollars, 0.16);
   assert.equal(priced('rate(15 minutes)', 'Fn').dollars, 0.01);
   assert.deepEqual(
     [priced('rate(15 minutes)', 'Queue').dollars, priced('rate(15 minutes)', 'Queue').parts],

@@ -24,14 +24,15 @@ export function readCaptures({ objects }: S3Model): CaptureFact[] {
   for (const [key, { body }] of objects) {
     if (!key.startsWith(capturesPrefix(JOB))) continue;
     const [first = '', ...lines] = gunzipSync(body).toString().trimEnd().split('\n');
-    const { version: model } = readHeader(first);
+    const { version: model, model: named } = readHeader(first);
     for (const line of lines) {
       const { id, records } = readLine(line);
       for (const { inputs, outputs } of records) {
         const x = inputs.get('x');
         const [number, version, place] = outputs?.[0]?.data ?? [];
         if (typeof number !== 'number' || typeof version !== 'number') continue;
-        facts.push({ id, model, number: numberOf(x), answer: { number, version, place: Number(place) } });
+        const answer = { number, version, place: Number(place) };
+        facts.push({ id, named, model, number: numberOf(x), answer });
       }
     }
   }

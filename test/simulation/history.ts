@@ -60,6 +60,8 @@ export interface Answer {
 
 /** A captured request or record that was answered. */
 export interface CaptureFact {
+  /** The name of a further model; undefined for the job's own. */
+  readonly named: string | undefined;
   readonly id: string;
   /** As its object says it. */
   readonly model: string;

@@ -363,11 +363,19 @@ export const targetNotified: Invariant = (history) => {
   });
 };
 
+function versionOf(history: History, name: string | undefined, version: string): number | undefined {
+  if (name === undefined) return history.versionOf(version);
+  const facts = history.named.versions.get(version);
+  return facts?.model === name ? facts.version : undefined;
+}
+
 /** A captured answer is that of its record, by the version that its object names. */
 export const capturedRight: Invariant = (history) =>
-  history.captures.flatMap(({ id, model, number, answer }) => {
+  history.captures.flatMap(({ id, named, model, number, answer }) => {
     const isRight =
-      number === answer.number && answer.place === 0 && history.versionOf(model) === answer.version;
+      number === answer.number &&
+      answer.place === placeOf(named) &&
+      versionOf(history, named, model) === answer.version;
     if (isRight) return [];
     const text = `the capture of ${id} has record ${number ?? '(none)'} with the answer ${answer.number} of version ${answer.version}, below ${model}`;
     return [{ invariant: 'captures are right', text, atMs: history.facts.endMs, about: [] }];

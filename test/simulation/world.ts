@@ -2,7 +2,7 @@
 import zlib from 'node:zlib';
 import type { LuaWasm } from 'wasmoon';
 import { ServingError } from '../../lib/contract/errors.ts';
-import { namedModelPrefix, namedModelsPrefix } from '../../lib/contract/names.ts';
+import { modelPrefix, namedModelsPrefix } from '../../lib/contract/names.ts';
 import { present } from '../../lib/contract/present.ts';
 import { parseResult } from '../../lib/results/fields.ts';
 import { Actors } from './actors.ts';
@@ -610,7 +610,7 @@ export class World implements Stage {
 
   /** Somebody deletes all of a further model. */
   deleteModel(model: string): void {
-    const prefix = namedModelPrefix(JOB, model);
+    const prefix = modelPrefix(JOB, model);
     const Objects = [...this.s3.objects.keys()]
       .filter((key) => key.startsWith(prefix))
       .map((Key) => ({ Key }));

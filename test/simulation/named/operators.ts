@@ -1,6 +1,6 @@
 /** Who pushes, rolls back and deletes further models. What is about one model is done in order; all else at the same time. */
 import { asError } from '../../../lib/contract/errors.ts';
-import { namedModelPrefix } from '../../../lib/contract/names.ts';
+import { modelPrefix } from '../../../lib/contract/names.ts';
 import type { ModelLocation } from '../../../lib/registry/download.ts';
 import type { PublishOptions } from '../../../lib/registry/publish.ts';
 import type { SimulatedProcess } from '../machine/process.ts';
@@ -84,7 +84,7 @@ export class NamedOperators {
 
   async #run(order: NamedOrder, program: Program, process: SimulatedProcess): Promise<void> {
     const { model } = order;
-    const location = { bucket: BUCKET, prefix: namedModelPrefix(JOB, model) };
+    const location = { bucket: BUCKET, prefix: modelPrefix(JOB, model) };
     if (order.what === 'delete') return this.#world.deleteModel(model);
     const s3 = program.openS3({});
     const now = () => process.clock.wallMs();
