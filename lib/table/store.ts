@@ -1,0 +1,31 @@
+/** A table in DynamoDB as the store of results: what lib/results/store.ts asks of one. */
+import type { Store } from '../results/store.ts';
+import { TableConnection, type TablePlace } from './connection.ts';
+import { TableLimiter } from './limiter.ts';
+import { TableStates } from './record-states.ts';
+import { TableReplacer } from './replacer.ts';
+import { TableResults } from './results.ts';
+import { TableRunCounts } from './run-counts.ts';
+import { TableTrialCounts } from './trial-counts.ts';
+
+type TableStore = Store<TableConnection, TablePlace>;
+
+export const connect: TableStore['connect'] = (place, timeouts) => new TableConnection(place, timeouts);
+
+export const openResults: TableStore['openResults'] = (connection, options) =>
+  new TableResults(connection, options);
+
+export const openStates: TableStore['openStates'] = (connection, options) =>
+  new TableStates(connection, options);
+
+export const openRunCounts: TableStore['openRunCounts'] = (connection, options) =>
+  new TableRunCounts(connection, options);
+
+export const openLimiter: TableStore['openLimiter'] = (connection, options) =>
+  new TableLimiter(connection, options);
+
+export const openTrialCounts: TableStore['openTrialCounts'] = (connection, options) =>
+  new TableTrialCounts(connection, options);
+
+export const openReplacer: TableStore['openReplacer'] = (connection, options) =>
+  new TableReplacer(connection, options);
