@@ -6,11 +6,13 @@ import { TableStates } from './record-states.ts';
 import { TableReplacer } from './replacer.ts';
 import { TableResults } from './results.ts';
 import { TableRunCounts } from './run-counts.ts';
-import { TableTrialCounts } from './trial-counts.ts';
+import { TableSums } from './sums.ts';
 
 type TableStore = Store<TableConnection, TablePlace>;
 
 export const connect: TableStore['connect'] = (place, timeouts) => new TableConnection(place, timeouts);
+
+export const resultLimit = 'tableResultBytes';
 
 export const openResults: TableStore['openResults'] = (connection, options) =>
   new TableResults(connection, options);
@@ -24,8 +26,7 @@ export const openRunCounts: TableStore['openRunCounts'] = (connection, options) 
 export const openLimiter: TableStore['openLimiter'] = (connection, options) =>
   new TableLimiter(connection, options);
 
-export const openTrialCounts: TableStore['openTrialCounts'] = (connection, options) =>
-  new TableTrialCounts(connection, options);
+export const openSums: TableStore['openSums'] = (connection, options) => new TableSums(connection, options);
 
 export const openReplacer: TableStore['openReplacer'] = (connection, options) =>
   new TableReplacer(connection, options);

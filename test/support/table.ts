@@ -11,7 +11,7 @@ import { callAws } from '../../lib/aws/call.ts';
 import { TableConnection, type TablePlace } from '../../lib/table/connection.ts';
 import type { Hooks } from './runner.ts';
 
-const RESOURCES = new URL('../../infra/stack/results/dynamodb.yml', import.meta.url);
+const RESOURCES = new URL('../../infra/stack/redis/dynamodb.yml', import.meta.url);
 const TABLE = 'results';
 const MS = 60_000;
 export const ROLE = {
