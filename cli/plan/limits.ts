@@ -47,6 +47,8 @@ export const ACCOUNT = {
 } as const;
 const MOST_BATCH_ENVIRONMENTS = 1_000;
 const GB = 2 ** 30;
+/** A second: eight lists of the index, each a partition of DynamoDB, which takes 1,000 writes (lib/table/shards.ts). */
+const TABLE_RESULTS = 8_000;
 /** cache.r7g.16xlarge, the largest node whose memory is all RAM. One node holds all results (redis=node has one shard). */
 const LARGEST_NODE_GB = 419.09;
 /** ElastiCache Serverless, as infra/template/parameters.ts accepts it. */
@@ -135,6 +137,19 @@ function queueLimits(
       most: ACCOUNT.environments,
       change: 'ask later instead of Prefer: wait, be notified, or read Redis',
     },
+    ...(stack.files.redis === 'dynamodb'
+      ? [
+          {
+            name: 'results of the table',
+            way: 'queue' as const,
+            unit: 'a second',
+            needs: peakPerSecond,
+            has: TABLE_RESULTS,
+            most: TABLE_RESULTS,
+            change: 'more jobs: each has a table of its own',
+          },
+        ]
+      : []),
     {
       name: 'connections to Redis, if each waits',
       way: 'queue',
@@ -166,12 +181,12 @@ function memoryOf(load: Load, stack: PlannedStack, job: JobConfig): Row {
   const most = isNode ? NODE_SHARE * LARGEST_NODE_GB : share * LARGEST_SERVERLESS_GB;
   const isOurs = isNode || redis === 'serverless' || redis === 'public';
   return {
-    name: 'memory of Redis',
+    name: redis === 'dynamodb' ? 'storage of the table' : 'memory of Redis',
     way: 'queue',
     unit: 'GiB',
     needs: (load.perDay * bytesOfDailyRecord(load, capacity, job)) / GB,
     has: capacity.redisBytes === undefined ? null : capacity.redisBytes / GB,
     most: isOurs ? most : null,
-    change: `${isNode ? 'redisNodeType' : 'redisMaxGB'}; a smaller resultTtlSeconds or answer; take results, which deletes them; more jobs`,
+    change: `${isNode ? 'redisNodeType; ' : redis === 'dynamodb' ? '' : 'redisMaxGB; '}a smaller resultTtlSeconds or answer; take results, which deletes them; more jobs`,
   };
 }

@@ -24,6 +24,7 @@ describe('the settings of a deployment', () => {
     jwtAudience: '',
     requestsPerSecond: '1000',
     respondAsync: 'off',
+    results: 'redis',
     redis: 'node',
     redisStack: '',
     redisUrl: '',

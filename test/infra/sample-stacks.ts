@@ -21,6 +21,7 @@ export const STACKS = {
     parameters: { redis: 'serverless', redisAuth: 'iam', keepData: 'on', redisMaxGB: 3 },
   },
   public: { parameters: { redis: 'public', redisMaxGB: 3, respondAsync: 'on' } },
+  table: { parameters: { results: 'dynamodb', respondAsync: 'on' } },
   shared: { parameters: { redis: 'shared', redisStack: 'shared-redis-dev' } },
   url: {
     parameters: {
