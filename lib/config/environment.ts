@@ -35,6 +35,8 @@ export interface Environment {
   readonly redisUrl: string;
   /** Table of DynamoDB for results, in place of Redis: CLUSTER_SERVING_TABLE. */
   readonly tableName: string;
+  /** Another endpoint for it than AWS's: AWS_ENDPOINT_URL_DYNAMODB, else AWS_ENDPOINT_URL. */
+  readonly tableEndpoint: string | undefined;
   /** False if the function has neither Redis nor a table. */
   readonly hasResults: boolean;
   /**
@@ -135,6 +137,7 @@ export function readEnvironment(variables: Variables = ownVariables): Environmen
     get tableName() {
       return required(variables, 'CLUSTER_SERVING_TABLE');
     },
+    tableEndpoint: variables['AWS_ENDPOINT_URL_DYNAMODB'] || variables['AWS_ENDPOINT_URL'] || undefined,
     hasResults: Boolean(variables['CLUSTER_SERVING_REDIS_URL'] || variables['CLUSTER_SERVING_TABLE']),
     get redisSignIn() {
       return readRedisSignIn(variables);

@@ -11,7 +11,8 @@ import type { StoreConnection, StoreTimeouts } from '../results/store.ts';
 export interface TablePlace {
   readonly tableName: string;
   readonly role: Pick<AwsPlace, 'region' | 'credentials'>;
-  readonly aws: Pick<AwsPlace, 'endpoint'>;
+  /** Another endpoint than AWS's, as of an emulator. */
+  readonly tableEndpoint: string | undefined;
 }
 
 /** An attribute of an item: a text or a number. */
@@ -134,10 +135,10 @@ export class TableConnection implements StoreConnection {
   }
 
   async #attempt(operation: string, body: string): Promise<Answer | ServingError> {
-    const { role, aws } = this.#place;
+    const { role, tableEndpoint: endpoint } = this.#place;
     try {
       const answer = await callAws(
-        { ...role, endpoint: aws.endpoint },
+        { ...role, endpoint },
         {
           service: 'dynamodb',
           headers: {

@@ -61,6 +61,7 @@ export function environmentOf(
     hasQueue: true,
     redisUrl,
     tableName: '',
+    tableEndpoint: undefined,
     hasResults: true,
     redisSignIn: undefined,
     redisMaxBytes: undefined,

@@ -280,7 +280,7 @@ export function archiveTests(packaged: () => Packaged): void {
   });
 
   test('the functions reach Redis over TLS', async (t) => {
-    if (!deployed.tls) return t.skip('no openssl command to make a certificate with');
+    if (!deployed.tls) return t.skip('there is no Redis, or no openssl command to make a certificate with');
     assert.equal((await call('GET', '/ready')).status, 200);
     assert.ok(deployed.tls.accepted() > 0);
   });

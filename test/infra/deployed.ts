@@ -17,6 +17,7 @@ import { startGateway } from '../../local/gateway/gateway.ts';
 import type { GatewayRoute } from '../../local/gateway/routes.ts';
 import { startRedis } from '../../local/redis/start.ts';
 import type { Artifacts } from '../support/packaging.ts';
+import { createTable, startDynamo } from '../support/table.ts';
 import { propertiesOf, resourcesOf, type Template } from '../support/template.ts';
 import { startTlsProxy, type TlsProxy } from '../support/tls.ts';
 import { extract, readArchive } from './archive.ts';
@@ -73,6 +74,8 @@ export interface OtherRedis {
 }
 
 export const BUCKET = 'deployed-bucket';
+/** Its logical name, and here its own. */
+const TABLE = 'ResultTable';
 const QUIET: LocalLog = { info: () => undefined, warn: () => undefined, error: () => undefined };
 
 type Properties = Readonly<Record<string, unknown>>;
@@ -111,9 +114,8 @@ export async function prepareDeployment(
   const template = await packaged.template();
   const folder = await mkdtemp(join(tmpdir(), 'cluster-serving-deployed-'));
   onClose(() => rm(folder, { recursive: true, force: true }));
-  const { tls, values: ofRedis } = otherRedis
-    ? { tls: undefined, values: otherRedis.exports }
-    : await ownRedis(folder, onClose);
+  const store = await storeOf(template, folder, onClose, otherRedis);
+  const { tls } = store;
   const aws = await startAws({ port: 0, log: QUIET });
   onClose(() => aws.close());
   await aws.createBucket(BUCKET);
@@ -122,7 +124,7 @@ export async function prepareDeployment(
   const values: Readonly<Record<string, string>> = {
     Bucket: BUCKET,
     ...queues,
-    ...ofRedis,
+    ...store.values,
   };
   const functions = await Promise.all(
     resourcesOf(template, 'AWS::Lambda::Function').map(async ([, properties]) => {
@@ -132,6 +134,7 @@ export async function prepareDeployment(
       const variables = environmentOf(properties, values, tls);
       const environment = {
         ...aws.environment,
+        ...store.variables,
         ...variables,
         ...otherRedis?.variables(variables),
         // As with respondAsync=on; what the template says of that is tested with the parameters.
@@ -143,6 +146,20 @@ export async function prepareDeployment(
     }),
   );
   return { template, aws, queues, tls, functions };
+}
+
+/** Where results are: in the table of the stack, or in a Redis. */
+async function storeOf(
+  template: Template,
+  folder: string,
+  onClose: (close: () => Promise<unknown>) => void,
+  otherRedis: OtherRedis | undefined,
+) {
+  if (otherRedis) return { tls: undefined, values: otherRedis.exports, variables: {} };
+  if (!template.Resources[TABLE]) return { ...(await ownRedis(folder, onClose)), variables: {} };
+  const endpoint = await startDynamo({ after: (close) => onClose(close) });
+  await createTable(endpoint, TABLE);
+  return { tls: undefined, values: { [TABLE]: TABLE }, variables: { AWS_ENDPOINT_URL_DYNAMODB: endpoint } };
 }
 
 async function ownRedis(folder: string, onClose: (close: () => Promise<unknown>) => void) {

@@ -33,7 +33,7 @@ export async function startDynamo(t: Hooks): Promise<string> {
 }
 
 export function placeOf(endpoint: string, tableName = TABLE): TablePlace {
-  return { tableName, role: ROLE, aws: { endpoint } };
+  return { tableName, role: ROLE, tableEndpoint: endpoint };
 }
 
 export const connectTo = (endpoint: string) =>
@@ -43,7 +43,9 @@ export const connectTo = (endpoint: string) =>
 export async function createTable(endpoint: string, tableName = TABLE): Promise<void> {
   const text = (await readFile(RESOURCES, 'utf8')).replaceAll(/\$\{[^}]*\}/g, 'Delete');
   const { Properties } = (
-    parse(text, { logLevel: 'silent' }) as { readonly Resources: Readonly<Record<string, { readonly Properties: object }>> }
+    parse(text, { logLevel: 'silent' }) as {
+      readonly Resources: Readonly<Record<string, { readonly Properties: object }>>;
+    }
   ).Resources['ResultTable'] ?? { Properties: {} };
   const { TimeToLiveSpecification: _, ...table } = Properties as Readonly<Record<string, unknown>>;
   const ask = async (operation: string, input: object) => {
