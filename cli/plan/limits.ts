@@ -67,6 +67,7 @@ export function limitsOf(load: Load, calls: Calls, stack: PlannedStack, job: Job
     memoryOf(load, stack, job),
     ...requestLimits(load, calls, stack),
     ...queueLimits(load, calls, stack, job),
+    ...(stack.files.redis === 'dynamodb' ? [tableLimit(load)] : []),
   ];
   const at = (needs: number, limit: number | null) =>
     limit === null ? null : Math.floor((load.perDay * limit) / needs);
@@ -137,19 +138,6 @@ function queueLimits(
       most: ACCOUNT.environments,
       change: 'ask later instead of Prefer: wait, be notified, or read Redis',
     },
-    ...(stack.files.redis === 'dynamodb'
-      ? [
-          {
-            name: 'results of the table',
-            way: 'queue' as const,
-            unit: 'a second',
-            needs: peakPerSecond,
-            has: TABLE_RESULTS,
-            most: TABLE_RESULTS,
-            change: 'more jobs: each has a table of its own',
-          },
-        ]
-      : []),
     {
       name: 'connections to Redis, if each waits',
       way: 'queue',
@@ -160,6 +148,18 @@ function queueLimits(
       change: 'let fewer clients wait',
     },
   ];
+}
+
+function tableLimit({ peakPerSecond }: Load): Row {
+  return {
+    name: 'results of the table',
+    way: 'queue',
+    unit: 'a second',
+    needs: peakPerSecond,
+    has: TABLE_RESULTS,
+    most: TABLE_RESULTS,
+    change: 'more jobs: each has a table of its own',
+  };
 }
 
 /** Bytes of Redis that stay for each record of a day, with the numbers of its answer. */

@@ -1,4 +1,4 @@
-/** What a table of results costs by use; test/lib/table/units.test.ts measures the units. */
+/** The price of a table of results by use; test/lib/table/units.test.ts measures the units. */
 import type { JobConfig } from '../../lib/config/job.ts';
 import { USE_PRICES } from '../../lib/contract/prices.ts';
 
@@ -16,8 +16,8 @@ export function tableMillion(): number {
 
 const GB = 1e9;
 const DAY_SECONDS = 86_400;
-/** What is stored of a record with an answer of 10 numbers. It stays until no message can be left that would run, taken or not. */
-const ITEM_BYTES = 1_100;
+/** Bytes that are stored of a record with an answer of 10 numbers. They stay until no message can be left that would run, taken or not. */
+export const ITEM_BYTES = 1_100;
 
 /** Dollars a month. @param perDay records of a day, whose items stay */
 export function tablePriceOf(

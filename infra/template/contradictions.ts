@@ -21,7 +21,7 @@ export function jobProblems({ redis }: Deployment, { http }: JobConfig): string[
   return [`${problem}; lower it, use requestsPerSecond, which API Gateway counts, or leave results=redis`];
 }
 
-/** What a table does without, and cannot do. */
+/** Problems with parameters of a Redis, a VPC or a key, which a table does not have. */
 function tableProblems(
   { redis, redisAuth, vpcId, zones, respondAsync, kmsKey }: Deployment,
   given: Parameters,

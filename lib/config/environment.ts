@@ -33,7 +33,7 @@ export interface Environment {
   readonly hasQueue: boolean;
   /** Address of Redis, `redis://` or `rediss://`, with `?cluster=on` for cluster mode: CLUSTER_SERVING_REDIS_URL. */
   readonly redisUrl: string;
-  /** Table of DynamoDB for results, in place of Redis: CLUSTER_SERVING_TABLE. */
+  /** Table of DynamoDB for results, instead of Redis: CLUSTER_SERVING_TABLE. */
   readonly tableName: string;
   /** Another endpoint for it than AWS's: AWS_ENDPOINT_URL_DYNAMODB, else AWS_ENDPOINT_URL. */
   readonly tableEndpoint: string | undefined;

@@ -40,7 +40,7 @@ export interface TakeLimits {
   readonly maxBytesOfOne?: number;
   /** Only results of this enqueue. Default any. */
   readonly identity?: string | undefined;
-  /** What large results do: '' (stay), 'list' (stay and leave the index), or the id of the only one that is taken. Default ''. */
+  /** The handling of large results: '' (stay), 'list' (stay and leave the index), or the id of the only one that is taken. Default ''. */
   readonly large?: string | undefined;
 }
 

@@ -31,7 +31,7 @@ export function serializeIdempotencyRecord({ latest, settled }: IdempotencyRecor
   return serializeOrder({ ...latest, identity: [latest.identity, ...settled].join(',') });
 }
 
-/** Adds identities to an idempotency record, the latest first. A cancellation, `~`, is no enqueue. */
+/** Adds identities to an idempotency record, the latest first. A cancellation, `~`, is not an enqueue. */
 export function withSettled(record: IdempotencyRecord, identities: readonly string[]): IdempotencyRecord {
   const settled = new Set([...identities, ...record.settled]);
   for (const unlisted of ['', '~', record.latest.identity]) settled.delete(unlisted);

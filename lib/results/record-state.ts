@@ -1,4 +1,4 @@
-/** What the entries about a uri mean, in any store: its status, and what its announcement and its cancellation say. */
+/** The meaning of the entries about a uri, in any store: its status, and the texts of its announcement and its cancellation. */
 import { createHash } from 'node:crypto';
 import { ServingError } from '../contract/errors.ts';
 import { isRecordStatus, type RecordStatus } from '../contract/result.ts';
@@ -22,7 +22,7 @@ export function keyIsUsed(key: string): ServingError {
 
 type Texts = readonly (string | null)[];
 
-/** What a store has about a uri. */
+/** A store's entries about a uri. */
 export interface Found {
   /** status, value, identity, cancelled. */
   readonly result: Texts;

@@ -8,6 +8,7 @@ import { Expression, type Item, itemOf, keyOf, readItems, unlessConditionFailed 
 
 /** An end of the numbers. The table deletes late, and what has ended must not go on. */
 const UNTIL = 'until';
+const OWN: ReadonlySet<string> = new Set(['id', UNTIL, TTL]);
 const MOST_TRIES = 5;
 
 interface Adding {
@@ -69,7 +70,7 @@ export async function readCounters(connection: TableConnection, ids: readonly st
   const items = await readItems(connection, ids);
   return [...items.values()]
     .filter((item) => Number(item[UNTIL]) > connection.now())
-    .map(({ id: _, [UNTIL]: _until, [TTL]: _ttl, ...numbers }) => numbers);
+    .map((item) => Object.fromEntries(Object.entries(item).filter(([name]) => !OWN.has(name))));
 }
 
 /** Removes attributes that nobody needs any more. @throws results_unavailable */

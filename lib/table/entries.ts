@@ -5,7 +5,7 @@ import { changeOf, type Entry, type Fields, readEntry, SHORT, type StoredResult 
 import { type Change, changeItem, type Item, readItem, readItems } from './items.ts';
 import { SHARDS } from './shards.ts';
 
-/** What follows from an entry: an answer, and the next entry where something is to be written. */
+/** The outcome of a decision about an entry: an answer, and the next entry where something is to be written. */
 export interface Step<T> {
   readonly answer: T;
   readonly entry?: Entry | undefined;

@@ -1,6 +1,6 @@
 /**
  * A uri has one item, so that each step of its life is one conditional write. The item has four parts: the result, its lease, the
- * state, and the idempotency record. A table deletes late, so each part has an end of its own, and whoever reads leaves out
+ * state, and the idempotency record. A table deletes late, so each part has an end of its own, and readers leave out
  * what is over.
  */
 import type { Change, Item } from './items.ts';

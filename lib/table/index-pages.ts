@@ -9,7 +9,7 @@ import { attributeOf, Expression, type Item, itemOf } from './items.ts';
 /** As in infra/stack/redis/dynamodb.yml. */
 export const INDEX = 'listed';
 
-/** What is read of one list and not walked yet. */
+/** One list, and the entries of it that were read and not walked yet. */
 interface List {
   readonly name: string;
   ahead: Item[];

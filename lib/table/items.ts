@@ -10,7 +10,7 @@ import { type Answer, type Attribute, type Attributes, Refusal, type TableConnec
 /** An item, without types. */
 export type Item = Readonly<Record<string, string | number>>;
 
-/** What a write changes. */
+/** The attributes that a write changes. */
 export interface Change {
   readonly set: Item;
   readonly remove: readonly string[];

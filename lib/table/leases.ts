@@ -20,7 +20,7 @@ import { type Entries, fieldsOf, type ReadItem, type Step } from './entries.ts';
 import { type Entry, readEntry, type StoredResult, visible } from './entry.ts';
 import { lease, release } from './steps.ts';
 
-/** What is done with a result that is asked for. */
+/** The treatment of a result that is asked for. */
 type Plan =
   | { readonly kind: 'none' | 'lease' | 'ours' | 'tooLarge' }
   /** It stays; if listed, it leaves the index. */
@@ -140,7 +140,7 @@ function nextOf(
   if (kind === 'lease') return lease(entry, { id, until: now + LEASE_MS });
   const { result } = entry;
   if (!result?.listed || kind === 'none' || kind === 'ours') return undefined;
-  // What stays for all who ask is listed until a page has it, or a client that takes a cancellation.
+  // A large result that stays for all who ask is listed until a page has it, or a client that takes a cancellation.
   if (kind === 'stays' && large === '' && result.fields['large']) return undefined;
   return { ...entry, result: { ...result, listed: false } };
 }

@@ -1,4 +1,4 @@
-/** What the timers of a job's environments have measured, in several items that add up. */
+/** Keeps the measurements of a job's environments in several items that add up. */
 import {
   LOST_FIELD,
   SERVING_FIELD,

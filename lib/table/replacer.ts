@@ -58,7 +58,7 @@ export class TableReplacer implements Replacer {
   }
 }
 
-/** What is absent is left out. */
+/** The entry as lib/results/replacement.ts reads it, without what is absent. */
 function heldOf(entry: Entry): StoredState {
   const { state, newest } = entry;
   const fields = visible(entry)?.fields;

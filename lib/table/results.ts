@@ -64,7 +64,7 @@ export class TableResults implements Results {
     if (failed.length > 0 && (failed.length === saved.length || !onBlocked)) throw failed[0]?.reason;
     const uris = [...byUri.keys()];
     for (const { i, reason } of failed) onBlocked?.(uris[i] ?? '', ServingError.from(reason));
-    // What was measured is kept for the next time if only that fails.
+    // Measurements are kept for the next time if only that fails.
     const measuring = this.#measurements.add(timers, model);
     await (finished.length === 0 ? measuring : measuring.catch(() => undefined));
     return saved.reduce((sum, one) => sum + (one.status === 'fulfilled' ? one.value : 0), 0);
@@ -157,7 +157,7 @@ export class TableResults implements Results {
   }
 }
 
-/** A failure in place of what does not fit into an item. What has a sink is below, because larger values are in S3. */
+/** Replaces fields that do not fit into an item by a failure. Those of a sink do, because larger values are in S3. */
 function withinItem(fields: StoredFields): StoredFields {
   const bytes = Object.values(fields).reduce((sum: number, text: string) => sum + Buffer.byteLength(text), 0);
   if (bytes <= MOST_BYTES) return fields;

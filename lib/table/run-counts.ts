@@ -1,5 +1,5 @@
 /** Counts how often a redelivered record began to run and got no outcome, in an item for each enqueue. */
-import { ServingError } from '../contract/errors.ts';
+import type { ServingError } from '../contract/errors.ts';
 import { allEnded } from '../contract/under-way.ts';
 import type { CountedRecord, RunCounts } from '../pipeline/counted-runs.ts';
 import type { RunCountsOptions } from '../results/store.ts';

@@ -18,7 +18,7 @@ describeStore('a table in dynalite', async (hooks) => {
     connectLossy: async (isLost: () => boolean) => {
       const proxy = await startHttpProxy(hooks, endpoint);
       const lost: string[] = [];
-      // What is read is answered until a write of it is lost: else none would be tried.
+      // Reads are answered until a write of it is lost: else none would be tried.
       proxy.onRequest = ({ action, body }) => {
         const text = body.toString();
         if (!isLost()) return { kind: 'pass' };

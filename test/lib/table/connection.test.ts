@@ -1,4 +1,4 @@
-/** How calls of DynamoDB are repeated and limited, and what is told of those that fail. */
+/** How calls of DynamoDB are repeated and limited, and what errors say of those that fail. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { Timers } from '../../../lib/metrics/timers.ts';

@@ -1,8 +1,8 @@
-/** What a record costs in a table: DynamoDB's own count of units, by which it is billed. */
+/** The cost of a record in a table: DynamoDB's own count of units, by which it is billed. */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
-import { TABLE_UNITS } from '../../../infra/doctor/table-price.ts';
+import { ITEM_BYTES, TABLE_UNITS } from '../../../infra/doctor/table-price.ts';
 import { serializeResult } from '../../../lib/results/fields.ts';
 import { TableStates } from '../../../lib/table/record-states.ts';
 import { TableResults } from '../../../lib/table/results.ts';
@@ -49,6 +49,12 @@ test('a record that is announced, answered and read once takes the units that th
   await results.save([{ uri, fields, enqueue: enqueued(identity, Date.now()) }], '20261129-1');
   assert.ok(await results.get(uri));
   assert.deepEqual(units, TABLE_UNITS);
+  const { Item } = await connectTo(endpoint).call('GetItem', { Key: { id: { S: `job/u/${uri}` } } });
+  const bytes = Object.entries(Item ?? {}).reduce(
+    (sum, [name, { S = '', N = '' }]) => sum + name.length + S.length + Math.ceil(N.length / 2),
+    0,
+  );
+  assert.ok(bytes > ITEM_BYTES * 0.8 && bytes < ITEM_BYTES, `${bytes}`);
   await results.take(uri);
   t.diagnostic(`with taking ${JSON.stringify(units)}`);
 });

@@ -22,7 +22,7 @@ export interface Dump {
   readonly held: Fields;
   readonly newest: string;
   readonly listed: boolean;
-  /** What else a store has of the uri. */
+  /** Everything else that a store has of the uri. */
   readonly rest?: Fields;
 }
 
