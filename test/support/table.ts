@@ -66,6 +66,6 @@ export async function createTable(endpoint: string, tableName = TABLE): Promise<
   };
   await ask('CreateTable', table);
   const endAt = performance.now() + MS;
-  while (!(await ask('DescribeTable', {})).includes('"TableStatus":"ACTIVE"'))
+  while (!/"TableStatus": ?"ACTIVE"/.test(await ask('DescribeTable', {})))
     if (performance.now() > endAt) throw new Error('the table is not ready');
 }
