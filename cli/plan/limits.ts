@@ -67,7 +67,7 @@ export function limitsOf(load: Load, calls: Calls, stack: PlannedStack, job: Job
     memoryOf(load, stack, job),
     ...requestLimits(load, calls, stack),
     ...queueLimits(load, calls, stack, job),
-    ...(stack.files.redis === 'dynamodb' ? [tableLimit(load)] : []),
+    stack.files.redis === 'dynamodb' ? tableLimit(load) : connectionLimit(load, calls, stack),
   ];
   const at = (needs: number, limit: number | null) =>
     limit === null ? null : Math.floor((load.perDay * limit) / needs);
@@ -109,7 +109,6 @@ function queueLimits(
   const inBatch = (peakPerSecond / calls.records) * batchSeconds;
   const waiting = peakPerSecond * (calls.windowSeconds + batchSeconds + DELIVERY_SECONDS);
   const hasPollers = stack.conventions.pollers.length > 0;
-  const connections = stack.files.redis === 'node' ? ACCOUNT.connections : null;
   return [
     {
       name: 'environments of batch',
@@ -138,16 +137,24 @@ function queueLimits(
       most: ACCOUNT.environments,
       change: 'ask later instead of Prefer: wait, be notified, or read Redis',
     },
-    {
-      name: 'connections to Redis, if each waits',
-      way: 'queue',
-      unit: 'at once',
-      needs: inBatch + waiting,
-      has: connections,
-      most: connections,
-      change: 'let fewer clients wait',
-    },
   ];
+}
+
+/** The environments of the batch function, and of those that wait. */
+function connectionLimit({ peakPerSecond }: Load, calls: Calls, stack: PlannedStack): Row {
+  const batchSeconds = calls.batchMs / 1_000;
+  const inBatch = (peakPerSecond / calls.records) * batchSeconds;
+  const waiting = peakPerSecond * (calls.windowSeconds + batchSeconds + DELIVERY_SECONDS);
+  const connections = stack.files.redis === 'node' ? ACCOUNT.connections : null;
+  return {
+    name: 'connections to Redis, if each waits',
+    way: 'queue',
+    unit: 'at once',
+    needs: inBatch + waiting,
+    has: connections,
+    most: connections,
+    change: 'let fewer clients wait',
+  };
 }
 
 function tableLimit({ peakPerSecond }: Load): Row {
@@ -187,6 +194,9 @@ function memoryOf(load: Load, stack: PlannedStack, job: JobConfig): Row {
     needs: (load.perDay * bytesOfDailyRecord(load, capacity, job)) / GB,
     has: capacity.redisBytes === undefined ? null : capacity.redisBytes / GB,
     most: isOurs ? most : null,
-    change: `${isNode ? 'redisNodeType; ' : redis === 'dynamodb' ? '' : 'redisMaxGB; '}a smaller resultTtlSeconds or answer; take results, which deletes them; more jobs`,
+    change:
+      redis === 'dynamodb'
+        ? 'a smaller answer; more jobs'
+        : `${isNode ? 'redisNodeType' : 'redisMaxGB'}; a smaller resultTtlSeconds or answer; take results, which deletes them; more jobs`,
   };
 }

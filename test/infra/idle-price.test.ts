@@ -47,7 +47,7 @@ test('nodes, zones and metrics are counted', () => {
 
 test('a stack with results in a table costs its alarms idle, and nothing else', () => {
   const { parts, unknown } = idlePrice(stack('table'));
-  assert.deepEqual([parts, unknown], [[{ what: 'alarms', dollars: 0.3 }], []]);
+  assert.deepEqual([parts, unknown], [[{ what: 'alarms', dollars: 0.4 }], []]);
 });
 
 test('ElastiCache Serverless begins at six dollars', () => {
