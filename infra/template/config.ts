@@ -39,12 +39,7 @@ import { bucketEventSettings, fileJobSettings } from './file-jobs.ts';
 import { absentFunctions, filesOf } from './files.ts';
 import { fullMonitoring, type Monitoring } from './monitoring.ts';
 import { notifyProblems, notifySettings } from './notify.ts';
-import {
-  type Deployment,
-  PARAMETER_NAMES,
-  type Parameters,
-  unknownParameters,
-} from './parameters.ts';
+import { type Deployment, PARAMETER_NAMES, type Parameters, unknownParameters } from './parameters.ts';
 import { queueSettings } from './record-queues.ts';
 import { type SettingsOfResources, settingsOfResources } from './resources.ts';
 import { trialSettings } from './trials.ts';

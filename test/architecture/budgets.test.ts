@@ -12,10 +12,10 @@ interface Budget {
 }
 
 const BUDGETS: readonly Budget[] = [
-  { folders: ['functions', 'lib'], lines: 50_520 },
+  { folders: ['functions', 'lib'], lines: 50_830 },
   { folders: ['local'], lines: 12_310 },
   { folders: ['cli'], lines: 11_830 },
-  { folders: ['infra'], lines: 7_930 },
+  { folders: ['infra'], lines: 7_940 },
   { folders: ['sdk'], lines: 3_780 },
 <<<<<<< HEAD
   { folders: ['onnx-import', 'release', 'console', 'bench', 'embedded-redis'], lines: 72_100 },
