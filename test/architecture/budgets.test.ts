@@ -12,10 +12,10 @@ interface Budget {
 }
 
 const BUDGETS: readonly Budget[] = [
-  { folders: ['functions', 'lib'], lines: 50_830 },
+  { folders: ['functions', 'lib'], lines: 51_110 },
   { folders: ['local'], lines: 12_310 },
-  { folders: ['cli'], lines: 11_830 },
-  { folders: ['infra'], lines: 7_940 },
+  { folders: ['cli'], lines: 11_880 },
+  { folders: ['infra'], lines: 7_980 },
   { folders: ['sdk'], lines: 3_780 },
 <<<<<<< HEAD
   { folders: ['onnx-import', 'release', 'console', 'bench', 'embedded-redis'], lines: 72_100 },
