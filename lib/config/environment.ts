@@ -134,9 +134,7 @@ export function readEnvironment(variables: Variables = ownVariables): Environmen
       return required(variables, 'CLUSTER_SERVING_REDIS_URL');
     },
     redisMaxBytes: gigabytes(variables['CLUSTER_SERVING_REDIS_MAX_GB']),
-    get tableName() {
-      return required(variables, 'CLUSTER_SERVING_TABLE');
-    },
+    tableName: variables['CLUSTER_SERVING_TABLE'] ?? '',
     tableEndpoint: variables['AWS_ENDPOINT_URL_DYNAMODB'] || variables['AWS_ENDPOINT_URL'] || undefined,
     hasResults: Boolean(variables['CLUSTER_SERVING_REDIS_URL'] || variables['CLUSTER_SERVING_TABLE']),
     get redisSignIn() {

@@ -1,4 +1,5 @@
 /** A table in DynamoDB as the store of results: what lib/results/store.ts asks of one. */
+import { badConfig } from '../contract/errors.ts';
 import type { Store } from '../results/store.ts';
 import { TableConnection, type TablePlace } from './connection.ts';
 import { TableLimiter } from './limiter.ts';
@@ -10,7 +11,10 @@ import { TableSums } from './sums.ts';
 
 type TableStore = Store<TableConnection, TablePlace>;
 
-export const connect: TableStore['connect'] = (place, timeouts) => new TableConnection(place, timeouts);
+export const connect: TableStore['connect'] = (place, timeouts) => {
+  if (place.tableName === '') throw badConfig('the environment variable CLUSTER_SERVING_TABLE is not set');
+  return new TableConnection(place, timeouts);
+};
 
 export const resultLimit = 'tableResultBytes';
 

@@ -8,8 +8,8 @@ import { reportText } from '../../../cli/plan/report.ts';
 import { capacityOf } from '../../../infra/doctor/capacity.ts';
 import { readFacts } from '../../../infra/doctor/facts.ts';
 import { tablePriceOf } from '../../../infra/doctor/table-price.ts';
-import { IDLE_PRICES } from '../../../lib/contract/prices.ts';
 import { DEFAULT_JOB } from '../../../lib/config/job.ts';
+import { IDLE_PRICES } from '../../../lib/contract/prices.ts';
 import { table, thousands } from './table.ts';
 
 export const BILLION = {
