@@ -17,11 +17,7 @@ const BUDGETS: readonly Budget[] = [
   { folders: ['cli'], lines: 11_880 },
   { folders: ['infra'], lines: 7_980 },
   { folders: ['sdk'], lines: 3_780 },
-<<<<<<< HEAD
-  { folders: ['onnx-import', 'release', 'console', 'bench', 'embedded-redis'], lines: 72_100 },
-=======
   { folders: ['onnx-import', 'release', 'console', 'bench', 'embedded-redis'], lines: 72_270 },
->>>>>>> simulated
 ];
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
