@@ -156,6 +156,7 @@ class BundlePlugin {
       root: packageFolder,
       processor,
       outFolder: relative(packageFolder, join(serviceFolder, 'dist')),
+      results: this.serverless.service.custom.settings.results,
     };
     this.bundles = await this.makeFunctions(request);
     if (job.worker.class !== undefined) {

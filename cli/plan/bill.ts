@@ -5,6 +5,7 @@
 import { capacityOf } from '../../infra/doctor/capacity.ts';
 import type { IdlePrice } from '../../infra/doctor/idle-price.ts';
 import { ECPUS_OF_RECORD } from '../../infra/doctor/kinds.ts';
+import { tablePriceOf } from '../../infra/doctor/table-price.ts';
 import type { JobConfig } from '../../lib/config/job.ts';
 import { IDLE_PRICES, PRICES, USE_PRICES } from '../../lib/contract/prices.ts';
 import { ACCESS_LOG_BYTES, CALL_LOG_BYTES } from '../../lib/metrics/cost.ts';
@@ -52,7 +53,7 @@ export function billOf(load: Load, calls: Calls, stack: BilledStack, job: JobCon
   const both = (dollars: number | null) => ({ requests: dollars, queue: dollars });
   return [
     {
-      what: 'Redis',
+      what: stack.files.redis === 'dynamodb' ? 'DynamoDB' : 'Redis',
       requests: redisPrice(0, load, stack, job),
       queue: redisPrice(load.perDay, load, stack, job),
     },
@@ -113,6 +114,7 @@ function redisPrice(perDay: number, load: Load, stack: PlannedStack, job: JobCon
     const isFull = capacity.redisBytes !== undefined && bytes > capacity.redisBytes;
     return price === undefined || isFull ? null : MONTH_HOURS * stack.redisNodes * price;
   }
+  if (redis === 'dynamodb') return tablePriceOf(perDay === 0 ? 0 : load.perMonth / MILLION, perDay, job);
   if (redis !== 'serverless' && redis !== 'public') return null;
   return serverlessPrice(bytes, (perDay / load.perDay) * load.perMonth);
 }

@@ -30,7 +30,8 @@ export function documentOf(rate: string, load: Load, calls: Calls, facts: Facts)
     stack: {
       stage,
       redis: files.redis,
-      ...(files.redis === 'node' ? { redisNodeType, redisNodes } : { redisMaxGB }),
+      ...(files.redis === 'node' ? { redisNodeType, redisNodes } : {}),
+      ...(files.redis === 'node' || files.redis === 'dynamodb' ? {} : { redisMaxGB }),
     },
     calls,
     /** True if the settings as they are carry the rate. */

@@ -47,6 +47,8 @@ export const ACCOUNT = {
 } as const;
 const MOST_BATCH_ENVIRONMENTS = 1_000;
 const GB = 2 ** 30;
+/** A second: eight lists of the index, each a partition of DynamoDB, which takes 1,000 writes (lib/table/shards.ts). */
+const TABLE_RESULTS = 8_000;
 /** cache.r7g.16xlarge, the largest node whose memory is all RAM. One node holds all results (redis=node has one shard). */
 const LARGEST_NODE_GB = 419.09;
 /** ElastiCache Serverless, as infra/template/parameters.ts accepts it. */
@@ -65,6 +67,7 @@ export function limitsOf(load: Load, calls: Calls, stack: PlannedStack, job: Job
     memoryOf(load, stack, job),
     ...requestLimits(load, calls, stack),
     ...queueLimits(load, calls, stack, job),
+    stack.files.redis === 'dynamodb' ? tableLimit(load) : connectionLimit(load, calls, stack),
   ];
   const at = (needs: number, limit: number | null) =>
     limit === null ? null : Math.floor((load.perDay * limit) / needs);
@@ -106,7 +109,6 @@ function queueLimits(
   const inBatch = (peakPerSecond / calls.records) * batchSeconds;
   const waiting = peakPerSecond * (calls.windowSeconds + batchSeconds + DELIVERY_SECONDS);
   const hasPollers = stack.conventions.pollers.length > 0;
-  const connections = stack.files.redis === 'node' ? ACCOUNT.connections : null;
   return [
     {
       name: 'environments of batch',
@@ -135,16 +137,36 @@ function queueLimits(
       most: ACCOUNT.environments,
       change: 'ask later instead of Prefer: wait, be notified, or read Redis',
     },
-    {
-      name: 'connections to Redis, if each waits',
-      way: 'queue',
-      unit: 'at once',
-      needs: inBatch + waiting,
-      has: connections,
-      most: connections,
-      change: 'let fewer clients wait',
-    },
   ];
+}
+
+/** The environments of the batch function, and of those that wait. */
+function connectionLimit({ peakPerSecond }: Load, calls: Calls, stack: PlannedStack): Row {
+  const batchSeconds = calls.batchMs / 1_000;
+  const inBatch = (peakPerSecond / calls.records) * batchSeconds;
+  const waiting = peakPerSecond * (calls.windowSeconds + batchSeconds + DELIVERY_SECONDS);
+  const connections = stack.files.redis === 'node' ? ACCOUNT.connections : null;
+  return {
+    name: 'connections to Redis, if each waits',
+    way: 'queue',
+    unit: 'at once',
+    needs: inBatch + waiting,
+    has: connections,
+    most: connections,
+    change: 'let fewer clients wait',
+  };
+}
+
+function tableLimit({ peakPerSecond }: Load): Row {
+  return {
+    name: 'results of the table',
+    way: 'queue',
+    unit: 'a second',
+    needs: peakPerSecond,
+    has: TABLE_RESULTS,
+    most: TABLE_RESULTS,
+    change: 'more jobs: each has a table of its own',
+  };
 }
 
 /** Bytes of Redis that stay for each record of a day, with the numbers of its answer. */
@@ -166,12 +188,15 @@ function memoryOf(load: Load, stack: PlannedStack, job: JobConfig): Row {
   const most = isNode ? NODE_SHARE * LARGEST_NODE_GB : share * LARGEST_SERVERLESS_GB;
   const isOurs = isNode || redis === 'serverless' || redis === 'public';
   return {
-    name: 'memory of Redis',
+    name: redis === 'dynamodb' ? 'storage of the table' : 'memory of Redis',
     way: 'queue',
     unit: 'GiB',
     needs: (load.perDay * bytesOfDailyRecord(load, capacity, job)) / GB,
     has: capacity.redisBytes === undefined ? null : capacity.redisBytes / GB,
     most: isOurs ? most : null,
-    change: `${isNode ? 'redisNodeType' : 'redisMaxGB'}; a smaller resultTtlSeconds or answer; take results, which deletes them; more jobs`,
+    change:
+      redis === 'dynamodb'
+        ? 'a smaller answer; more jobs'
+        : `${isNode ? 'redisNodeType' : 'redisMaxGB'}; a smaller resultTtlSeconds or answer; take results, which deletes them; more jobs`,
   };
 }

@@ -7,7 +7,7 @@ export function reportText(plan: PlanDocument): string {
   const redis = 'redisNodeType' in stack ? `${stack.redisNodes} × ${stack.redisNodeType}` : stack.redis;
   const head = [
     `rate   ${rate}: ${whole(load.perDay)} records a day, ${amount(load.perSecond)} a second, ${amount(load.peakPerSecond)} at the peak; ${whole(load.recordBytes)} bytes, answers of ${whole(load.numbers)} numbers`,
-    `stack  stage ${stack.stage}, redis=${stack.redis}${'redisNodeType' in stack ? ` (${redis})` : ''}, ${calls.memoryMB} MB`,
+    `stack  stage ${stack.stage}, ${stack.redis === 'dynamodb' ? 'results' : 'redis'}=${stack.redis}${'redisNodeType' in stack ? ` (${redis})` : ''}, ${calls.memoryMB} MB`,
     `calls  predict ${amount(calls.predictMs)} ms, an event of ${calls.records} ${amount(calls.batchMs)} ms (${calls.from})`,
   ];
   const first = limits[0];

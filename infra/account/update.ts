@@ -27,6 +27,7 @@ export const KINDS: Readonly<Record<string, Kind>> = {
   'AWS::CloudWatch::Alarm': { name: 'AlarmName' },
   'AWS::CloudWatch::Dashboard': { name: 'DashboardName' },
   'AWS::EC2::RouteTable': { fixed: 'VpcId' },
+  'AWS::DynamoDB::Table': { name: 'TableName', fixed: 'KeySchema', data: 'results' },
   'AWS::EC2::SecurityGroup': { name: 'GroupName', fixed: 'GroupDescription VpcId' },
   'AWS::EC2::SecurityGroupEgress': {
     fixed:

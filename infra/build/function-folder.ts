@@ -39,12 +39,17 @@ export interface FolderContents {
   readonly usesRuntime: boolean;
 }
 
+/** Where a deployment keeps results. */
+export type ResultStore = 'redis' | 'dynamodb';
+
 export interface FunctionsRequest {
   /** The folder that this code was installed to, absolute. */
   readonly root: string;
   readonly processor: Processor;
   /** Relative to root. Default "dist". */
   readonly outFolder?: string;
+  /** Each has bundles of its own, which lack the client of the other. Default "redis". */
+  readonly results?: ResultStore;
 }
 
 export const BINDING = 'onnxruntime_binding.node';

@@ -6,7 +6,7 @@
 import { rm } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { basename, dirname, join, relative } from 'node:path';
-import { type BuildOptions, build, type Metafile } from 'esbuild';
+import { type BuildOptions, build, type Metafile, type Plugin } from 'esbuild';
 import { lambdaNode, writeCodeCache } from './cold-start/code-cache.ts';
 import { joinModules, START, type Written } from './cold-start/joined.ts';
 import { lateModules } from './cold-start/late-modules.ts';
@@ -60,6 +60,9 @@ const PROCESSES: Readonly<Partial<Record<FunctionName, readonly { in: string; ou
   batch: ISOLATED,
   jobs: ISOLATED,
 };
+/** In place of lib/compose/store.ts where results are in DynamoDB. */
+const TABLE_STORE = 'lib/compose/table-store.ts';
+const COMPOSE = /[\\/]lib[\\/]compose$/;
 /** Built apart: where it shared code with a function, every job would load that code from more files. */
 const WORKER_LOOP = {
   entryPoints: [{ in: 'lib/workers/loop.ts', out: 'worker-loop' }],
@@ -102,6 +105,18 @@ async function buildFunction(name: FunctionName, request: BuildRequest): Promise
   return { name, folder, contents, metafile };
 }
 
+/** A bundle has one store of results. @param path of its module */
+function resultsIn(path: string): Plugin {
+  return {
+    name: 'results',
+    setup(bundler) {
+      bundler.onResolve({ filter: /^\.\/store\.ts$/ }, ({ resolveDir }) =>
+        COMPOSE.test(resolveDir) ? { path } : undefined,
+      );
+    },
+  };
+}
+
 /** @param folder as the metafile's paths begin */
 function contentsOf(
   { outputs }: Metafile,
@@ -128,7 +143,7 @@ function contentsOf(
   };
 }
 
-function bundleOptions(name: FunctionName, { root, processor }: FunctionsRequest) {
+function bundleOptions(name: FunctionName, { root, processor, results = 'redis' }: FunctionsRequest) {
   return {
     entryPoints: [
       { in: ENTRIES[name] ?? `functions/${name}.ts`, out: basename(START, '.js') },
@@ -147,6 +162,7 @@ function bundleOptions(name: FunctionName, { root, processor }: FunctionsRequest
     legalComments: 'none',
     plugins: [
       lateModules,
+      ...(results === 'redis' ? [] : [resultsIn(join(root, TABLE_STORE))]),
       unused,
       shortened(root),
       runtimeBinding({ processor, up: './', from: join(root, 'lib') }),

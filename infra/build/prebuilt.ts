@@ -13,6 +13,7 @@ import {
   type FunctionName,
   type FunctionsRequest,
   type Processor,
+  type ResultStore,
 } from './function-folder.ts';
 
 export type PrebuiltContents = Readonly<Record<FunctionName, FolderContents>>;
@@ -21,13 +22,13 @@ export type PrebuiltContents = Readonly<Record<FunctionName, FolderContents>>;
 export const CONTENTS = 'contents.json';
 
 /** Relative to the package. */
-export function prebuiltFolder(processor: Processor): string {
-  return join('functions', processor);
+export function prebuiltFolder(processor: Processor, results: ResultStore = 'redis'): string {
+  return join('functions', results === 'redis' ? processor : `${processor}-${results}`);
 }
 
 export async function copyFunctions(request: FunctionsRequest): Promise<FunctionFolder[]> {
-  const { root, processor, outFolder = 'dist' } = request;
-  const source = join(root, prebuiltFolder(processor));
+  const { root, processor, outFolder = 'dist', results } = request;
+  const source = join(root, prebuiltFolder(processor, results));
   const contents = JSON.parse(await readFile(join(source, CONTENTS), 'utf8')) as PrebuiltContents;
   return Promise.all(
     FUNCTIONS.map(async (name) => {

@@ -13,7 +13,8 @@ const redisAccess = settingsRule({
   fix: '--param redisAuth=iam',
   check: ({ settings, parameters: { securityGroup } }) => {
     const { files, sharedRedis } = settings;
-    if (files.redis === 'url' || sharedRedis || files.redisAuth !== 'none') return [];
+    if (files.redis === 'url' || files.redis === 'dynamodb' || sharedRedis || files.redisAuth !== 'none')
+      return [];
     const admitted = securityGroup ? `everything in ${securityGroup}` : 'the functions of this stack';
     const found = `no authentication; its security group admits ${admitted}`;
     return [{ severity: 'info', where: '--param redisAuth', found, expected: 'iam' }];

@@ -24,7 +24,9 @@ const LEAST_NEWEST_SECONDS = 5 * DAY_SECONDS;
 const READER_GB = 0.5;
 
 export interface Capacity {
-  /** Bytes left for records. Undefined for a Redis of another stack, or a node whose memory is not in the table. */
+  /** True for a table of DynamoDB, which takes what comes. */
+  readonly isTable: boolean;
+  /** Bytes left for records. Undefined for a table, a Redis of another stack, or a node whose memory is not in the table. */
   readonly redisBytes: number | undefined;
   /** Multiplied by the records of a day: the bytes that Redis always holds. */
   readonly bytesPerDailyRecord: number;
@@ -54,6 +56,7 @@ export function capacityOf(settings: RedisSettings, { resultTtlSeconds, queue }:
   const redisBytes = redisBytesOf(settings);
   const waitedSecond = READER_GB * PRICES.perGBSecond[settings.arch] * 1_000_000;
   return {
+    isTable: settings.files.redis === 'dynamodb',
     redisBytes,
     bytesPerDailyRecord,
     recordsPerDay: redisBytes && Math.floor(redisBytes / bytesPerDailyRecord),
@@ -62,12 +65,20 @@ export function capacityOf(settings: RedisSettings, { resultTtlSeconds, queue }:
 }
 
 /** Two lines: how much fits, and what reading costs. */
-export function capacityText({ redisBytes, bytesPerDailyRecord, recordsPerDay, dollars }: Capacity): string {
+export function capacityText({
+  isTable,
+  redisBytes,
+  bytesPerDailyRecord,
+  recordsPerDay,
+  dollars,
+}: Capacity): string {
   const kB = (bytesPerDailyRecord / 1000).toFixed(1);
   const each = `${kB} kB for each daily record with an answer of 10 numbers`;
   const full =
     redisBytes === undefined || recordsPerDay === undefined
-      ? `full: not known for this Redis; it needs ${each}`
+      ? isTable
+        ? 'full: never; a table grows with what it holds'
+        : `full: not known for this Redis; it needs ${each}`
       : `full: at ${recordsPerDay.toLocaleString('en-US')} records a day (${each}, in ${(redisBytes / 2 ** 20).toFixed(0)} MiB)`;
   const wait = (seconds: number) => (dollars.read + seconds * dollars.waitedSecond).toFixed(2);
   return `${full}\nread: ${dollars.read.toFixed(2)} dollars for a million results over HTTPS; waiting 1 s for each ${wait(1)}, 20 s ${wait(20)}`;

@@ -51,7 +51,7 @@ const BILLED: Readonly<Record<string, { readonly what: string; readonly price: P
 
 /** Billed by use, or not at all. A type that is in neither list has no known price. */
 const FREE =
-  /^AWS::(IAM|Budgets|Lambda::(Function|Version|Permission|EventSourceMapping)|ApiGatewayV2|SQS|SNS|S3|Logs|EC2::(VPC|Subnet|RouteTable|SubnetRouteTableAssociation|SecurityGroup|SecurityGroupIngress|SecurityGroupEgress)|ElastiCache::(ParameterGroup|SubnetGroup|User|UserGroup))(::|$)/;
+  /^AWS::(IAM|Budgets|Lambda::(Function|Version|Permission|EventSourceMapping)|ApiGatewayV2|SQS|SNS|S3|Logs|DynamoDB|EC2::(VPC|Subnet|RouteTable|SubnetRouteTableAssociation|SecurityGroup|SecurityGroupIngress|SecurityGroupEgress)|ElastiCache::(ParameterGroup|SubnetGroup|User|UserGroup))(::|$)/;
 
 export function idlePrice(template: Template): IdlePrice {
   const sums = new Map<string, number>();

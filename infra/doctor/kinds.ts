@@ -6,6 +6,7 @@ import type { JobConfig } from '../../lib/config/job.ts';
 import { IDLE_PRICES, PRICES } from '../../lib/contract/prices.ts';
 import type { Settings } from '../template/config.ts';
 import { capacityOf } from './capacity.ts';
+import { tableMillion } from './table-price.ts';
 
 type RedisKind = Settings['files']['redis'];
 
@@ -53,6 +54,14 @@ const REDIS_KINDS: Readonly<Record<RedisKind, Facts>> = {
     mayChange: 'nothing here',
     cannotChange: '`redisStack`; `redis`',
   },
+  dynamodb: {
+    vpc: 'no',
+    reach: 'everything',
+    clients: 'over HTTPS only',
+    whenFull: 'it is never full',
+    mayChange: 'nothing',
+    cannotChange: '`results`',
+  },
   url: {
     vpc: 'no',
     reach: 'everything',
@@ -74,10 +83,10 @@ const NODES = {
 
 /** Heads, then rows. @param job the defaults */
 export function redisKindsTable(job: JobConfig): readonly (readonly string[])[] {
-  const kinds: readonly RedisKind[] = ['node', 'serverless', 'public', 'shared', 'url'];
+  const kinds: readonly RedisKind[] = ['node', 'serverless', 'public', 'shared', 'url', 'dynamodb'];
   const row = (what: string, cell: (kind: RedisKind) => string) => [what, ...kinds.map(cell)];
   return [
-    row('', (kind) => `\`${kind}\``),
+    row('', (kind) => (kind === 'dynamodb' ? '`results=dynamodb`' : `\`${kind}\``)),
     row("takes one of the region's 5 VPCs", (kind) => REDIS_KINDS[kind].vpc),
     row('its functions reach', (kind) => REDIS_KINDS[kind].reach),
     row('clients reach it', (kind) => REDIS_KINDS[kind].clients),
@@ -93,13 +102,15 @@ export function redisKindsTable(job: JobConfig): readonly (readonly string[])[] 
 /** `redis=url: takes a VPC: no; its functions reach everything; …` */
 export function redisKindText(kind: RedisKind): string {
   const { vpc, reach, clients, mayChange, cannotChange } = REDIS_KINDS[kind];
-  const text = `redis=${kind}: takes a VPC: ${vpc}; its functions reach ${reach}; clients reach it ${clients}; an update may change ${mayChange}, and not, without losing results, ${cannotChange}`;
+  const name = kind === 'dynamodb' ? 'results=dynamodb' : `redis=${kind}`;
+  const text = `${name}: takes a VPC: ${vpc}; its functions reach ${reach}; clients reach it ${clients}; an update may change ${mayChange}, and not, without losing results, ${cannotChange}`;
   return text.replaceAll('`', '').replaceAll(' [AWS]', '');
 }
 
 function idleCell(kind: RedisKind): string {
   if (kind === 'url') return ELSEWHERE;
   if (kind === 'shared') return 'nothing here';
+  if (kind === 'dynamodb') return '0.00';
   if (kind !== 'node') return (HOURS * IDLE_PRICES.serverlessCacheHour).toFixed(2);
   const of = ({ type, count }: (typeof NODES)['dev' | 'prod']) =>
     (HOURS * count * IDLE_PRICES.cacheNodeHour[type]).toFixed(2);
@@ -109,6 +120,7 @@ function idleCell(kind: RedisKind): string {
 function millionCell(kind: RedisKind): string {
   if (kind === 'url') return ELSEWHERE;
   if (kind === 'node' || kind === 'shared') return 'nothing';
+  if (kind === 'dynamodb') return `about ${tableMillion().toFixed(2)} dollars`;
   return `about ${(ECPUS_OF_RECORD * PRICES.millionECPUs).toFixed(2)} dollars`;
 }
 
@@ -122,6 +134,7 @@ function fullCell(kind: RedisKind, job: JobConfig): string {
   };
   if (kind === 'url') return '[AWS]';
   if (kind === 'shared') return 'as its node';
+  if (kind === 'dynamodb') return 'never';
   const dev = at(NODES.dev.type);
   return kind === 'node'
     ? `${dev} records a day; \`prod\` ${at(NODES.prod.type)}`

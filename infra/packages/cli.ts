@@ -8,7 +8,7 @@ import { join, relative } from 'node:path';
 import { build, type Metafile } from 'esbuild';
 import { writePage } from '../../console/build.ts';
 import { present } from '../../lib/contract/present.ts';
-import { type Processor, RUNTIME } from '../build/function-folder.ts';
+import { type Processor, type ResultStore, RUNTIME } from '../build/function-folder.ts';
 import { buildFunctions } from '../build/functions.ts';
 import { CONTENTS, prebuiltFolder } from '../build/prebuilt.ts';
 import { copyDeclarations } from './declarations.ts';
@@ -43,6 +43,7 @@ const WORKSPACES = [
 /** Only the checkout bundles functions and the page; the package contains them. */
 const CHECKOUT_ONLY = new Set(['esbuild']);
 const PROCESSORS: readonly Processor[] = ['x64', 'arm64'];
+const STORES: readonly ResultStore[] = ['redis', 'dynamodb'];
 /** osls may run on this version, the commands need a newer one. */
 const TARGET = 'node20';
 const TYPES = 'types';
@@ -139,12 +140,14 @@ async function bundle(root: string, folder: string): Promise<Metafile> {
   return metafile;
 }
 
-/** The page of the console, and the functions for both processors, without onnxruntime's binaries but with licenses. */
+/** The page of the console, and the functions for both processors and both stores, without onnxruntime's binaries but with licenses. */
 async function bundleFunctions(root: string, folder: string): Promise<void> {
   const metafiles = [await writePage(root, folder)];
-  for (const processor of PROCESSORS) {
-    const target = join(folder, prebuiltFolder(processor));
-    const request = { root, processor, outFolder: relative(root, target), withRuntime: false };
+  for (const [processor, results] of PROCESSORS.flatMap((one) =>
+    STORES.map((store) => [one, store] as const),
+  )) {
+    const target = join(folder, prebuiltFolder(processor, results));
+    const request = { root, processor, results, outFolder: relative(root, target), withRuntime: false };
     const bundles = await buildFunctions(request);
     metafiles.push(...bundles.map(({ metafile }) => metafile));
     const contents = Object.fromEntries(bundles.map((made) => [made.name, made.contents]));

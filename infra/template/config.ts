@@ -33,18 +33,13 @@ import { deployedLanguage, deployedNotes, deployedSettings } from '../../lib/wor
 import type { Network } from '../account/deployed-stack.ts';
 import { bucketCors, bucketRules } from './bucket-rules.ts';
 import { budgetProblems, budgetSettings } from './budget.ts';
+import { jobProblems, readDeployment } from './contradictions.ts';
 import type { Conventions } from './conventions.ts';
 import { bucketEventSettings, fileJobSettings } from './file-jobs.ts';
 import { absentFunctions, filesOf } from './files.ts';
 import { fullMonitoring, type Monitoring } from './monitoring.ts';
 import { notifyProblems, notifySettings } from './notify.ts';
-import {
-  type Deployment,
-  PARAMETER_NAMES,
-  type Parameters,
-  readDeployment,
-  unknownParameters,
-} from './parameters.ts';
+import { type Deployment, PARAMETER_NAMES, type Parameters, unknownParameters } from './parameters.ts';
 import { queueSettings } from './record-queues.ts';
 import { type SettingsOfResources, settingsOfResources } from './resources.ts';
 import { trialSettings } from './trials.ts';
@@ -107,6 +102,7 @@ export function readSettings(
   const problems = unknownParameters(named);
   const deployment = readDeployment(parameters, problems);
   problems.push(...budgetProblems(job, deployment), ...stageProblems(job, stage));
+  problems.push(...jobProblems(deployment, job));
   const deployed = deployedJob(job, problems);
   const language = deployedLanguage(job.worker, dirname(configPath(root, config)), problems);
   if (deployment.workerImage !== '' && language !== 'python')

@@ -97,6 +97,7 @@ function scopesOf(request: PolicyRequest): Scope {
       (path) => `arn:${partition}:apigateway:${region}::${path}`,
     ),
     cache: [arn('elasticache', '*')],
+    tables: [arn('dynamodb', `table/${made}*`)],
     alarms: [arn('cloudwatch', `alarm:${made}*`), arn('cloudwatch', `dashboard/${stack}`, '')],
     rules: [arn('events', `rule/${made}*`)],
     topics: [arn('sns', `${made}*`)],

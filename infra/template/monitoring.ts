@@ -191,7 +191,7 @@ const AWAY = [
   [
     'ResultsAwayAlarm',
     'results_unavailable',
-    'Results cannot be saved: Redis is away, or S3 for large ones; records wait',
+    'Results cannot be saved: Redis or the table is away, or S3 for large ones; records wait',
   ],
   ['ModelAwayAlarm', 'model_unavailable', 'No model can be opened; records wait'],
   ['PayloadsAwayAlarm', 'queue_unavailable', 'Large records cannot be read: S3 is away; they wait'],

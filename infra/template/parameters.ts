@@ -3,8 +3,8 @@
  * parameters, so they are refused here: a typo would deploy the default. An empty text means "not given".
  */
 import { suggest } from '../../lib/contract/suggest.ts';
-import { conventionRules, readConventions } from './convention-parameters.ts';
-import { broken, Checks, type Rule } from './parameter-checks.ts';
+import { readConventions } from './convention-parameters.ts';
+import type { Checks, Rule } from './parameter-checks.ts';
 
 export const PARAMETER_NAMES = [
   /** "x86_64" or "arm64". */
@@ -19,8 +19,10 @@ export const PARAMETER_NAMES = [
   'requestsPerSecond',
   /** "on": POST /predict may queue requests, through a new SQS endpoint; "routed": through a route of the VPC. */
   'respondAsync',
+  /** Where results are: "redis", or "dynamodb": a table, which costs nothing idle, needs no VPC and is read over HTTPS only. */
+  'results',
   /**
-   * Where results are: "node" or "serverless" (a Redis of this stack in a VPC), "public" (one of this stack on the internet,
+   * With results=redis, which one: "node" or "serverless" (a Redis of this stack in a VPC), "public" (one of this stack on the internet,
    * by IAM), "shared" (that of another stack) or "url" (one at an address); the last and "public" need no VPC.
    */
   'redis',
@@ -123,13 +125,6 @@ const EMAIL = /^[^\s@]+@[^\s@]+\.[^\s@]+$/;
 
 export type Deployment = ReturnType<typeof readValues>;
 
-/** Adds each problem to `problems` and continues. */
-export function readDeployment(given: Parameters, problems: string[]): Deployment {
-  const read = readValues(new Checks(given, problems));
-  problems.push(...contradictions(read));
-  return read;
-}
-
 export type RedisDeployment = ReturnType<typeof readRedis>;
 
 /** Parameters of a stack with a Redis, whether or not other stacks use it. */
@@ -157,7 +152,7 @@ export function readRedis(check: Checks) {
   };
 }
 
-function readValues(check: Checks) {
+export function readValues(check: Checks) {
   return {
     ...readRedis(check),
     arch: check.oneOf('arch', ['x86_64', 'arm64']),
@@ -167,7 +162,7 @@ function readValues(check: Checks) {
     // The account has a quota, which AWS raises; more does not fit into the type of the template.
     requestsPerSecond: check.whole('requestsPerSecond', 1, 2 ** 31 - 1),
     respondAsync: check.oneOf('respondAsync', ['on', 'off', 'routed']),
-    redis: check.oneOf('redis', ['node', 'serverless', 'public', 'shared', 'url']),
+    ...readStore(check),
     redisMaxGB: check.whole('redisMaxGB', 1, 5_000),
     redisMaxECPU: check.whole('redisMaxECPU', 1_000, 15_000_000),
     redisStack: check.matches('redisStack', REDIS_STACK, 'the name of a stack, as shared-redis-dev'),
@@ -197,6 +192,17 @@ function readValues(check: Checks) {
   };
 }
 
+const REDIS_KINDS = ['node', 'serverless', 'public', 'shared', 'url'] as const;
+type StoreKind = (typeof REDIS_KINDS)[number] | 'dynamodb';
+
+function readStore(check: Checks) {
+  const results = check.oneOf('results', ['redis', 'dynamodb']);
+  const kind = check.oneOf('redis', REDIS_KINDS);
+  /** The kind of Redis, or `dynamodb`. */
+  const redis: StoreKind = results === 'dynamodb' ? results : kind;
+  return { results, redis };
+}
+
 export function stackRules({ vpcId, subnetIds, zones, ...read }: RedisDeployment): Rule[] {
   return [
     [
@@ -222,68 +228,9 @@ export function stackRules({ vpcId, subnetIds, zones, ...read }: RedisDeployment
   ];
 }
 
-/** True if functions that use Redis are in a VPC. */
+/** True if functions that use results are in a VPC. */
 export function usesVpc({ redis }: Pick<Deployment, 'redis'>): boolean {
-  return redis !== 'url' && redis !== 'public';
-}
-
-function contradictions(read: Deployment): string[] {
-  const { auth, vpcId, zones, redis, respondAsync } = read;
-  const jwt = auth === 'jwt';
-  return broken([
-    ...stackRules(read),
-    ...conventionRules(read, auth),
-    [
-      jwt && (read.jwtIssuer === '' || read.jwtAudience.length === 0),
-      'param auth=jwt needs jwtIssuer and jwtAudience',
-    ],
-    [
-      !jwt && (read.jwtIssuer !== '' || read.jwtAudience.length > 0),
-      `params jwtIssuer and jwtAudience belong to auth=jwt, and auth is ${auth}`,
-    ],
-    [
-      redis === 'url' && (read.redisUrl === '' || read.redisPassword === ''),
-      'param redis=url needs redisUrl and redisPassword',
-    ],
-    [
-      redis !== 'url' && (read.redisUrl !== '' || read.redisPassword !== ''),
-      `params redisUrl and redisPassword belong to redis=url, and redis is ${redis}`,
-    ],
-    [
-      redis === 'url' &&
-        (vpcId !== '' || zones.length > 0 || respondAsync === 'routed' || read.redisAuth === 'iam'),
-      'param redis=url uses no VPC and no ElastiCache: leave out vpcId, zones, respondAsync=routed and redisAuth=iam',
-    ],
-    [
-      redis === 'public' && (vpcId !== '' || zones.length > 0 || respondAsync === 'routed'),
-      'param redis=public uses no VPC: leave out vpcId, zones and respondAsync=routed',
-    ],
-    [
-      (redis === 'shared') !== (read.redisStack !== ''),
-      'params redis=shared and redisStack belong together: redisStack names the stack of shared-redis.yml',
-    ],
-    [
-      redis === 'shared' && (vpcId !== '' || zones.length > 0 || respondAsync === 'on'),
-      'param redis=shared uses the network of redisStack: leave out vpcId, zones and respondAsync=on',
-    ],
-    [
-      read.otlpEndpoint !== '' && usesVpc(read) && read.securityGroup === '',
-      'param otlpEndpoint: functions in a VPC reach a receiver only with a vpcId and securityGroup of your own that let them; redis=url and redis=public need no VPC, and tracing=on (X-Ray) no way out',
-    ],
-    [vpcId === '' && read.securityGroup !== '', 'param securityGroup belongs to a vpcId'],
-    [
-      redis !== 'shared' && vpcId === '' && respondAsync === 'routed',
-      'param respondAsync=routed needs a vpcId: the VPC of this stack has no way to SQS',
-    ],
-    [
-      (read.domain === '') !== (read.certificateArn === ''),
-      'params domain and certificateArn belong together',
-    ],
-    [
-      read.monitoring === 'full' && read.metrics === 'off',
-      'param monitoring=full needs metrics=on: one of its alarms looks at them',
-    ],
-  ]);
+  return redis !== 'url' && redis !== 'public' && redis !== 'dynamodb';
 }
 
 /** One problem for each name on the command line that is not a parameter. infra/load.cjs reads `config` and `sample`. */

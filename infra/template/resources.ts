@@ -189,7 +189,8 @@ function alarmActions({ alarmTopic, alarmEmail }: RedisDeployment): readonly Cfn
 }
 
 function variablesOf(deployment: Deployment, names: Names, redis: Variables) {
-  const { respondAsync, metrics, otlpEndpoint } = deployment;
+  const { redis: kind, respondAsync, metrics, otlpEndpoint } = deployment;
+  const isAnnounced = kind === 'public' || kind === 'dynamodb';
   const untraced: Variables = {
     CLUSTER_SERVING_CONFIG: names.job,
     ...(metrics === 'off' ? { CLUSTER_SERVING_METRICS: 'off' } : {}),
@@ -205,8 +206,8 @@ function variablesOf(deployment: Deployment, names: Names, redis: Variables) {
   return {
     predict: { ...config, ...bucket, ...redis, ...(respondAsync === 'off' ? {} : queue) },
     batch: { ...config, ...bucket, ...redis },
-    // Only a public Redis is reached without a VPC: there a record is announced, and refused when Redis is nearly full.
-    submit: { ...config, ...bucket, ...queue, ...(deployment.redis === 'public' ? redis : {}) },
+    // A public Redis and a table are reached without a VPC: there a record is announced, and refused when Redis is nearly full.
+    submit: { ...config, ...bucket, ...queue, ...(isAnnounced ? redis : {}) },
     predictions: { ...config, ...bucket, ...redis },
     // Most of its requests ask whether the service is well.
     status: { ...untraced, ...bucket, ...redis },
@@ -235,6 +236,7 @@ function redisVariables(
       CLUSTER_SERVING_REDIS_CACHE: exported(sharedRedis.stack, 'Cache'),
       CLUSTER_SERVING_REDIS_KEYSPACE: sharedRedis.keyspace,
     };
+  if (redis === 'dynamodb') return { CLUSTER_SERVING_TABLE: { Ref: 'ResultTable' } };
   if (redis === 'url')
     return {
       CLUSTER_SERVING_REDIS_URL: withoutUser(redisUrl),

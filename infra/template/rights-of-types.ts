@@ -85,6 +85,13 @@ export const RIGHTS_OF_TYPES: Readonly<Record<string, readonly Rights[] | undefi
   'AWS::EC2::SecurityGroupIngress': ec2(
     'AuthorizeSecurityGroupIngress DescribeSecurityGroupRules RevokeSecurityGroupIngress UpdateSecurityGroupRuleDescriptionsIngress',
   ),
+  'AWS::DynamoDB::Table': [
+    of(
+      'dynamodb',
+      'tables',
+      'CreateTable DeleteTable DescribeContinuousBackups DescribeContributorInsights DescribeKinesisStreamingDestination DescribeTable DescribeTimeToLive GetResourcePolicy ListTagsOfResource TagResource UntagResource UpdateContinuousBackups UpdateContributorInsights UpdateTable UpdateTimeToLive',
+    ),
+  ],
   'AWS::EC2::Subnet': ec2(
     'CreateSubnet DeleteSubnet DescribeAvailabilityZones DescribeSubnets ModifySubnetAttribute',
   ),

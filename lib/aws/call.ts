@@ -21,6 +21,8 @@ export interface AwsCall {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
   readonly limitMs: number;
+  /** The largest answer. Default 64 KiB. */
+  readonly maxBytes?: number;
 }
 
 export interface AwsAnswer {
@@ -28,11 +30,11 @@ export interface AwsAnswer {
   readonly text: string;
 }
 
-const MAX_ANSWER_BYTES = 64 * 1024;
+const ANSWER_BYTES = 64 * 1024;
 
 /** @throws errors of the connection, and for an answer that takes too long or is too large */
 export function callAws(place: AwsPlace, call: AwsCall): Promise<AwsAnswer> {
-  const { service, method = 'POST', path = '/', headers, body, limitMs } = call;
+  const { service, method = 'POST', path = '/', headers, body } = call;
   const { region, endpoint } = place;
   const url = new URL(path, endpoint ?? `https://${service}.${region}.${domainOf(region)}`);
   const signed = signedHeaders({
@@ -45,7 +47,7 @@ export function callAws(place: AwsPlace, call: AwsCall): Promise<AwsAnswer> {
     headers,
     body,
   });
-  return send(url, { method, headers: signed }, body, limitMs);
+  return send(url, { method, headers: signed }, call);
 }
 
 /** The reason in an answer, as `ParameterNotFound: …`; the status where there is none. */
@@ -76,8 +78,7 @@ export function parsed(text: string): object {
 function send(
   url: URL,
   head: { readonly method: string; readonly headers: Record<string, string> },
-  body: string,
-  limitMs: number,
+  { body, limitMs, maxBytes = ANSWER_BYTES }: AwsCall,
 ): Promise<AwsAnswer> {
   const request = url.protocol === 'http:' ? requestOverHttp : requestOverHttps;
   return new Promise((resolve, reject) => {
@@ -87,7 +88,7 @@ function send(
       let bytes = 0;
       response.on('data', (chunk: Buffer) => {
         bytes += chunk.length;
-        if (bytes > MAX_ANSWER_BYTES) sent.destroy(new Error(`an answer of over ${MAX_ANSWER_BYTES} bytes`));
+        if (bytes > maxBytes) sent.destroy(new Error(`an answer of over ${maxBytes} bytes`));
         chunks.push(chunk);
       });
       response.on('error', reject);

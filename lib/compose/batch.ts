@@ -19,7 +19,7 @@ import type { Scope } from './scope.ts';
 import { furtherModels, readyRunner } from './served.ts';
 import { startCapture } from './start-capture.ts';
 import { recordStates } from './states.ts';
-import { openRunCounts } from './store.ts';
+import { openRunCounts, resultLimit } from './store.ts';
 
 function runningReports(scope: Scope): RunningReports {
   const timeoutMs = scope.environment.job.function.timeoutSeconds * 1000;
@@ -59,7 +59,7 @@ export async function composeBatch(scope: Scope, served: (scope: Scope) => Promi
   const filter = parseFilter(postProcessing);
   const told = scope.get(observers);
   const store = scope.get(results);
-  // Before the model, so that Redis is connected while the model is downloaded. Its failure is that of the first command.
+  // Before the model, so that the store is connected while the model is downloaded. Its failure is that of the first command.
   leave(scope.get(connection).open());
   const stores = storesOf(scope);
   return {
@@ -71,6 +71,7 @@ export async function composeBatch(scope: Scope, served: (scope: Scope) => Promi
       timers: scope.get(timers).timers,
       observer: told,
       large: stores.large,
+      limit: resultLimit,
       announce: await announcement(scope),
     }),
     running: scope.get(runningReports),

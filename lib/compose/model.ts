@@ -120,7 +120,7 @@ export function model(scope: Scope): ModelManager<OnnxRunner> {
 
 /** Where the environment finds versions, and where they go. */
 export function versionsOf(scope: Scope) {
-  const { job, modelDirectory, inLambda, hasRedis } = scope.environment;
+  const { job, modelDirectory, inLambda, hasResults } = scope.environment;
   return {
     s3: scope.get(s3Client),
     location: scope.get(modelLocation),
@@ -130,7 +130,7 @@ export function versionsOf(scope: Scope) {
     now: inLambda ? Date.now : CLOCK.now,
     onError: (error: ServingError) => logError(error, { phase: 'model' }),
     onChange: (version: string) => scope.get(observers).modelChanged?.(version),
-    ...(hasRedis && { canaries: scope.get(trialWatch) }),
+    ...(hasResults && { canaries: scope.get(trialWatch) }),
     ...(inLambda ? { leftMs: () => scope.leftMs(), random: Math.random } : {}),
   };
 }

@@ -16,7 +16,7 @@ import { CLOCK } from './clock.ts';
 import type { Scope } from './scope.ts';
 import type { Tracing } from './traced.ts';
 
-/** Timers of all functions of an environment. Redis is loaded only when they are due. */
+/** Timers of all functions of an environment. The store is loaded only when they are due. */
 export function timers(scope: Scope): DeliveredTimers {
   return new DeliveredTimers({
     deliver: async (measured, model) => {
@@ -27,7 +27,7 @@ export function timers(scope: Scope): DeliveredTimers {
   });
 }
 
-/** Counts what decides about a canary. Redis is loaded only when there is one. */
+/** Counts what decides about a canary. The store is loaded only when there is one. */
 export function trialWatch(scope: Scope): TrialWatch {
   return new TrialWatch({
     deliver: async (trial, counts) => {
@@ -44,10 +44,10 @@ export function inferences(): Inferences {
 }
 
 export function observers(scope: Scope): Observers {
-  const { job, hasRedis } = scope.environment;
+  const { job, hasResults } = scope.environment;
   const all = [
     ...commonObservers(scope),
-    ...(hasRedis ? [scope.get(trialWatch)] : []),
+    ...(hasResults ? [scope.get(trialWatch)] : []),
     scope.get(inferences),
     ...(isCapturing(job.capture) ? [scope.get(captureSlot)] : []),
   ];
@@ -67,11 +67,11 @@ export function namedObservers(
 
 function commonObservers(scope: Scope): Observer[] {
   const { environment, own } = scope;
-  const { inLambda, hasMetrics, hasRedis } = environment;
+  const { inLambda, hasMetrics, hasResults } = environment;
   return [
     ...(own.observers ?? []),
     ...(own.tracing ? [own.tracing.spans] : []),
-    ...(hasRedis ? [scope.get(timers)] : []),
+    ...(hasResults ? [scope.get(timers)] : []),
     ...(inLambda && hasMetrics ? [scope.get(metrics)] : []),
     // After the metrics, which begin with a call.
     ...(own.budget ? [scope.get(own.budget.spending)] : []),

@@ -1,7 +1,8 @@
 /**
- * Composes the dependencies of POST /predict. Most jobs do not need Redis before their first answer, and ioredis is a
+ * Composes the dependencies of POST /predict. Most jobs do not need their store before the first answer, and ioredis is a
  * tenth of a cold start, so it is loaded for a limit, a budget or a queue, else when the timers are due, a second later.
  */
+import { RESULTS_VARIABLE } from '../config/environment.ts';
 import { badConfig } from '../contract/errors.ts';
 import { leave } from '../contract/under-way.ts';
 import type { Model } from '../contract/values.ts';
@@ -14,9 +15,9 @@ import { startCapture } from './start-capture.ts';
 
 /** @param served opens what runs the records: the job's model or worker, unless the single machine says otherwise */
 export async function composePredict(scope: Scope, served: (scope: Scope) => Promise<Model> = readyRunner) {
-  const { job, hasQueue, hasRedis } = scope.environment;
+  const { job, hasQueue, hasResults } = scope.environment;
   // Thrown in INIT rather than when the timers are due.
-  if (!hasRedis) throw badConfig('the environment variable CLUSTER_SERVING_REDIS_URL is not set');
+  if (!hasResults) throw badConfig(`the environment variable ${RESULTS_VARIABLE} is not set`);
   startCapture(scope);
   const limiting = job.http.tokenBucketEnabled ? await import('./limiter.ts') : undefined;
   const limiter = limiting && scope.get(limiting.limiter);

@@ -1,7 +1,8 @@
 /**
- * Composes what /predictions needs of the queue, of Redis, or of both. It is deployed twice, each with one of the
+ * Composes what /predictions needs of the queue, of the store of results, or of both. It is deployed twice, each with one of the
  * two; loading the other would be half of a cold start.
  */
+import { RESULTS_VARIABLE } from '../config/environment.ts';
 import { badConfig } from '../contract/errors.ts';
 import type { Priority } from '../contract/schedule.ts';
 import type { ReadUpload, Upload } from '../http/uploads.ts';
@@ -10,14 +11,14 @@ import { observers } from './observers.ts';
 import type { Scope } from './scope.ts';
 
 export async function composePredictions(scope: Scope) {
-  const { hasQueue, hasRedis } = scope.environment;
-  const [queueing, redis, store] = await Promise.all([
+  const { hasQueue, hasResults } = scope.environment;
+  const [queueing, states, store] = await Promise.all([
     hasQueue ? import('./accept.ts') : undefined,
-    hasRedis ? import('./states.ts') : undefined,
-    hasRedis ? import('./results.ts') : undefined,
+    hasResults ? import('./states.ts') : undefined,
+    hasResults ? import('./results.ts') : undefined,
   ]);
   const accept = () => scope.get(there(queueing, 'CLUSTER_SERVING_QUEUE_URL').accept);
-  const parts = () => there(redis, 'CLUSTER_SERVING_REDIS_URL');
+  const parts = () => there(states, RESULTS_VARIABLE);
   return {
     queue: (priority?: Priority) => accept().queue(priority),
     payloads: () => accept().payloads(),
@@ -28,9 +29,9 @@ export async function composePredictions(scope: Scope) {
       const address = uploadAddress({ bucket, job: job.jobName }, upload.sha256, caller);
       return uploadPlace(address, upload, { ...role, endpoint: aws.endpoint }, Date.now());
     },
-    // Outside the VPC there is no Redis to announce a record in.
-    ...(redis ? { announcer: () => scope.get(redis.recordStates) } : {}),
-    results: () => scope.get(there(store, 'CLUSTER_SERVING_REDIS_URL').results),
+    // Outside the VPC of a Redis there is no store to announce a record in.
+    ...(states ? { announcer: () => scope.get(states.recordStates) } : {}),
+    results: () => scope.get(there(store, RESULTS_VARIABLE).results),
     observers: scope.get(observers),
     locate: (key: string) => {
       const { bucket, role, aws } = scope.environment;

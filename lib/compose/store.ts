@@ -1,4 +1,7 @@
-/** The store of results that a service has: lib/results/store.ts says what one does. Another store is another line here. */
+/**
+ * The store of results that a service has: lib/results/store.ts says what one does. The bundles of a deployment with
+ * `results=dynamodb` have table-store.ts in its place, so that each has one client only (infra/build/functions.ts).
+ */
 export {
   connect,
   openLimiter,
@@ -7,4 +10,5 @@ export {
   openRunCounts,
   openStates,
   openSums,
+  resultLimit,
 } from '../redis/store.ts';

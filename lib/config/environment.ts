@@ -8,6 +8,9 @@ import { asError, badConfig } from '../contract/errors.ts';
 import { variables as ownVariables, type Variables } from '../contract/variables.ts';
 import { DEFAULT_JOB, type JobConfig, withDefaults } from './job.ts';
 
+/** The variable that a function with results lacks; one with a table has CLUSTER_SERVING_TABLE instead. */
+export const RESULTS_VARIABLE = 'CLUSTER_SERVING_REDIS_URL';
+
 /** docs/reference/config.md lists the variables that these comments name. */
 export interface Environment {
   /** The job's settings as JSON, from a config.yaml that was checked: CLUSTER_SERVING_CONFIG. Without it, the defaults. */
@@ -30,8 +33,12 @@ export interface Environment {
   readonly hasQueue: boolean;
   /** Address of Redis, `redis://` or `rediss://`, with `?cluster=on` for cluster mode: CLUSTER_SERVING_REDIS_URL. */
   readonly redisUrl: string;
-  /** False if the function has no Redis. */
-  readonly hasRedis: boolean;
+  /** Table of DynamoDB for results, instead of Redis: CLUSTER_SERVING_TABLE. */
+  readonly tableName: string;
+  /** Another endpoint for it than AWS's: AWS_ENDPOINT_URL_DYNAMODB, else AWS_ENDPOINT_URL. */
+  readonly tableEndpoint: string | undefined;
+  /** False if the function has neither Redis nor a table. */
+  readonly hasResults: boolean;
   /**
    * How to sign in to Redis, when the address does not say it: with IAM to an ElastiCache (CLUSTER_SERVING_REDIS_USER,
    * CLUSTER_SERVING_REDIS_CACHE), or with a password in Systems Manager (CLUSTER_SERVING_REDIS_PASSWORD_PARAMETER).
@@ -127,7 +134,9 @@ export function readEnvironment(variables: Variables = ownVariables): Environmen
       return required(variables, 'CLUSTER_SERVING_REDIS_URL');
     },
     redisMaxBytes: gigabytes(variables['CLUSTER_SERVING_REDIS_MAX_GB']),
-    hasRedis: Boolean(variables['CLUSTER_SERVING_REDIS_URL']),
+    tableName: variables['CLUSTER_SERVING_TABLE'] ?? '',
+    tableEndpoint: variables['AWS_ENDPOINT_URL_DYNAMODB'] || variables['AWS_ENDPOINT_URL'] || undefined,
+    hasResults: Boolean(variables['CLUSTER_SERVING_REDIS_URL'] || variables['CLUSTER_SERVING_TABLE']),
     get redisSignIn() {
       return readRedisSignIn(variables);
     },

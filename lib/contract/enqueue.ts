@@ -53,7 +53,7 @@ export interface TakeQuery extends EnqueueQuery {
 
 /**
  * A UUID, a message id, or anything else that names one enqueue. Identities are kept in lists separated by spaces, and
- * `~` must sort after all of them (lib/redis/order.ts).
+ * `~` must sort after all of them (lib/results/order.ts).
  */
 const IDENTITY = /^[A-Za-z0-9._-]{1,64}$/;
 

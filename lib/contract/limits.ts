@@ -25,6 +25,9 @@ export const LIMITS = {
   // thousand results at the limit fill a small Redis, which larger ones no longer do.
   /** One result in Redis, as text. A larger one goes to S3, where the function knows the bucket. */
   resultBytes: MiB,
+  // An item has 400 KB, with the names of its attributes and the lists of a uri's enqueues.
+  /** One result in a table of DynamoDB, as text. A larger one goes to S3. */
+  tableResultBytes: 350 * 1024,
   // 16,777,216 numbers of float32, whose JSON always fits into the limit below, and that into one text of V8.
   /** One result in S3, as bytes. The record fails with `too_large`. */
   largeResultBytes: 64 * MiB,

@@ -6,63 +6,37 @@
 
 import { randomUUID } from 'node:crypto';
 import type { Redis } from 'ioredis';
-import { ServingError } from '../contract/errors.ts';
 import { indexKey, leaseKey, newestKey, resultKey, stateKey } from '../contract/names.ts';
 import { elementAt } from '../contract/present.ts';
+import {
+  isFetched,
+  LEASE_MS,
+  type Lease,
+  type LeasedResult,
+  type Leases,
+  MAX_BYTES,
+  type TakeLimits,
+  tooLargeForPage,
+  Unanswered,
+} from '../results/dequeue.ts';
 import { forEachHome, type RedisConnection } from './connection.ts';
 import { ResultIndex } from './result-index.ts';
 import { RELEASE, TAKE } from './scripts/generated.ts';
 import { argumentsOf } from './scripts.ts';
 
-/** How long a leased result can be read again by a client whose answer got lost. */
-const LEASE_MS = 10 * 60 * 1000;
-/** Size limit of a lease, in bytes, where the caller sets none. */
-export const MAX_BYTES = 32 * 1024 * 1024;
 /** The reply of take.lua for a result that is larger than the caller accepts. */
 const TOO_LARGE = 'too large';
-/** How many lost answers a client remembers. */
-const MAX_UNANSWERED = 1_000;
 /** How many keys of acknowledged results one lease deletes at most. */
 const MAX_ACKNOWLEDGED = 1_000;
-
-export interface LeasedResult {
-  readonly fields: Readonly<Record<string, string>>;
-  /** The reason for missing fields: the key has another type. */
-  readonly error: ServingError | undefined;
-  /** True if this lease removed the uri from the index. If two clients dequeue a cancelled uri, one of them did. */
-  readonly wasListed: boolean;
-  /** For `release`. */
-  readonly lease: Lease;
-}
-
-interface Lease {
-  readonly uri: string;
-  /** Id of the lease. */
-  readonly leaseId: string;
-  /** The time to live that was left, in ms: -1 for none, 0 when nothing was leased. */
-  readonly leftMs: number;
-}
-
-export interface TakeLimits {
-  /** Size limit of all values together; the results above it stay. Default 32 MiB. */
-  readonly maxBytes?: number;
-  /** A larger first result is reported as `too_large`, stays under its uri and leaves the index. Default no limit. */
-  readonly maxBytesOfOne?: number;
-  /** Only results of this enqueue. Default any. */
-  readonly identity?: string | undefined;
-  /** The handling of large results, see take.lua. Default ''. */
-  readonly large?: string | undefined;
-}
 
 /** The reply of take.lua for one uri. */
 type TakeReply = readonly [listed: number, stays: readonly string[] | string, leftMs: number];
 
-export class ResultLeases {
+export class ResultLeases implements Leases {
   readonly #connection: RedisConnection;
   readonly #job: string;
   readonly #index: ResultIndex;
-  /** Ids of the leases whose answers were lost, by what was asked for. */
-  readonly #unanswered = new Map<string, string>();
+  readonly #unanswered = new Unanswered();
   /** Leases of results that arrived here. The next lease deletes them, so no caller waits for a deletion. */
   #acknowledged: Lease[] = [];
 
@@ -72,41 +46,31 @@ export class ResultLeases {
     this.#index = new ResultIndex(connection, job);
   }
 
-  /** Up to `count` uris whose answers were lost, of the leases that named no identity. */
   unanswered(count: number): string[] {
-    const asked = [...this.#unanswered.keys()].filter((key) => !key.includes(SEPARATOR));
-    return asked.slice(0, count);
+    return this.#unanswered.uris(count);
   }
 
-  /**
-   * Leases the results of `uris`, in order and in one round trip; of the first ones only, when the size limit is reached.
-   * @throws results_unavailable; asking again loses nothing
-   */
+  /** In one round trip. */
   async take(uris: readonly string[], limits: TakeLimits = {}): Promise<LeasedResult[]> {
     const fresh = randomUUID();
     const { identity, large = '' } = limits;
-    const leaseIds = uris.map((uri) => this.#unanswered.get(askedKey(uri, identity)) ?? fresh);
+    const leaseIds = uris.map((uri) => this.#unanswered.leaseOf(uri, identity) ?? fresh);
     const acknowledged = this.#acknowledged.splice(0, MAX_ACKNOWLEDGED);
     let taken: LeasedResult[];
     try {
       taken = await this.#ask(uris, leaseIds, acknowledged, limits);
     } catch (error) {
       this.#acknowledged.push(...acknowledged);
-      // A large result that was fetched is not asked for again.
-      for (const uri of isId(large) ? [] : uris) this.#remember(askedKey(uri, identity), fresh);
+      for (const uri of isFetched(large) ? [] : uris) this.#unanswered.remember(uri, identity, fresh);
       throw error;
     }
     for (const { lease, fields } of taken) {
-      this.#unanswered.delete(askedKey(lease.uri, identity));
+      this.#unanswered.forget(lease.uri, identity);
       if (Object.keys(fields).length > 0) this.#acknowledged.push(lease);
     }
     return taken;
   }
 
-  /**
-   * Returns unused results to their uris, for the next client that asks.
-   * @throws results_unavailable; then only this client can lease them again
-   */
   async release(taken: readonly LeasedResult[]): Promise<void> {
     const held = taken.map((one) => one.lease).filter(({ leftMs }) => leftMs !== 0);
     if (held.length === 0) return;
@@ -125,7 +89,7 @@ export class ResultLeases {
         return this.#connection.use(run, true, home);
       });
     } catch (error) {
-      for (const { uri, leaseId } of held) this.#remember(uri, leaseId);
+      for (const { uri, leaseId } of held) this.#unanswered.remember(uri, undefined, leaseId);
       throw error;
     }
   }
@@ -186,11 +150,6 @@ export class ResultLeases {
     return this.#connection.use(run, true, home);
   }
 
-  #remember(asked: string, leaseId: string): void {
-    if (this.#unanswered.size < MAX_UNANSWERED && !this.#unanswered.has(asked))
-      this.#unanswered.set(asked, leaseId);
-  }
-
   #takenOf([listed, stays]: TakeReply, fields: unknown, lease: Lease): LeasedResult {
     const wasListed = listed === 1;
     if (typeof stays !== 'string') {
@@ -198,28 +157,13 @@ export class ResultLeases {
       return { fields: found, error: undefined, wasListed, lease };
     }
     const { uri } = lease;
-    const hint = 'the result is too large for a page; query it by its uri';
-    const error =
-      stays === TOO_LARGE
-        ? new ServingError('too_large', hint, { uri })
-        : this.#connection.unavailable(new Error(stays));
+    const error = stays === TOO_LARGE ? tooLargeForPage(uri) : this.#connection.unavailable(new Error(stays));
     return { fields: {}, error, wasListed, lease };
   }
 }
 
 function leaseKeyOf(home: string, { leaseId, uri }: Omit<Lease, 'leftMs'>): string {
   return leaseKey(home, leaseId, uri);
-}
-
-function isId(large: string): boolean {
-  return large !== '' && large !== 'list';
-}
-
-/** A line feed, which no uri contains. */
-const SEPARATOR = '\n';
-
-function askedKey(uri: string, identity: string | undefined): string {
-  return identity === undefined ? uri : `${uri}${SEPARATOR}${identity}`;
 }
 
 /** A reply of names and values in turn, as an object. */

@@ -3,18 +3,25 @@
  * may write between two steps. The key must not look like a result to clients of Analytics Zoo Cluster Serving (see names.ts).
  */
 
-import { createHash } from 'node:crypto';
 import type { Redis } from 'ioredis';
 import type { EnqueueQuery } from '../contract/enqueue.ts';
-import { ServingError } from '../contract/errors.ts';
 import { doneChannel, indexKey, newestKey, requestKey, resultKey, stateKey } from '../contract/names.ts';
 import { elementAt } from '../contract/present.ts';
-import { isRecordStatus, type RecordStatus } from '../contract/result.ts';
+import type { RecordStatus } from '../contract/result.ts';
 import type { RunningRecord } from '../pipeline/serve.ts';
 import type { Announcement, SentRecord } from '../pipeline/submit.ts';
+import { parseIdempotencyRecord } from '../results/order.ts';
+import {
+  type Found,
+  keyIsUsed,
+  OUTLASTS_QUEUE_MS,
+  payloadDigest,
+  statusOfEnqueue,
+  statusOfUri,
+  wasCancelled,
+} from '../results/record-state.ts';
 import type { States, StatesOptions } from '../results/store.ts';
 import { forEachHome, type RedisConnection } from './connection.ts';
-import { parseIdempotencyRecord } from './order.ts';
 import { ResultIndex } from './result-index.ts';
 import { ANNOUNCE, CANCEL, MARK_RUNNING, WITHDRAW } from './scripts/generated.ts';
 import { script } from './scripts.ts';
@@ -23,14 +30,6 @@ const announceEnqueue = script<number>('announceEnqueue', ANNOUNCE);
 const withdrawEnqueue = script<number>('withdrawEnqueue', WITHDRAW);
 const cancelUri = script<number>('cancelUri', CANCEL);
 const markRunning = script<number>('markRunning', MARK_RUNNING);
-
-/** SQS keeps a message for 14 days at most; a day later none can be left that would run. For clients, which do not know more. */
-export const OUTLASTS_QUEUE_MS = 15 * 24 * 3600 * 1000;
-
-/** Distinguishes two records. @param message body of the record's message, not a pointer to it */
-export function payloadDigest(message: string): string {
-  return createHash('sha256').update(message).digest('hex').slice(0, 16);
-}
 
 export class RecordStates implements States {
   readonly #connection: RedisConnection;
@@ -107,8 +106,8 @@ export class RecordStates implements States {
     });
     const [seconds, micros] = clock as readonly [string | number, string | number];
     const found: Found = {
-      result: result as Texts,
-      state: state as Texts,
+      result: result as Found['result'],
+      state: state as Found['state'],
       newest: parseIdempotencyRecord(newest as string | null)?.latest.identity,
       nowMs: Number(seconds) * 1000 + Number(micros) / 1000,
     };
@@ -116,7 +115,6 @@ export class RecordStates implements States {
   }
 
   async cancel(uri: string): Promise<boolean> {
-    const error = new ServingError('cancelled', 'the record was cancelled before it had a result');
     const job = this.#job;
     const home = this.#connection.home(job, uri);
     const keys = [resultKey(job, uri), stateKey(home, uri), newestKey(home, uri), indexKey(home)];
@@ -124,7 +122,7 @@ export class RecordStates implements States {
       uri,
       now: String(this.#now()),
       ttlMs: String(OUTLASTS_QUEUE_MS),
-      error: JSON.stringify(error),
+      error: JSON.stringify(wasCancelled()),
       channel: doneChannel(job, uri),
       latestOrder: String(this.#latestOrder()),
     };
@@ -132,52 +130,4 @@ export class RecordStates implements States {
     const run = (redis: Redis) => cancelUri(redis)(keys, options);
     return (await this.#connection.use(run, true, home)) === 1;
   }
-}
-
-function keyIsUsed(key: string): ServingError {
-  const text = `the Idempotency-Key ${JSON.stringify(key)} was used for another request; send this one with a new key`;
-  return new ServingError('conflict', text);
-}
-
-type Texts = readonly (string | null)[];
-
-/** Redis's entries about a uri. */
-interface Found {
-  /** status, value, identity, cancelled. */
-  readonly result: Texts;
-  /** done, running, pending, runs. */
-  readonly state: Texts;
-  /** Identity of the newest enqueue that had an outcome. */
-  readonly newest: string | undefined;
-  readonly nowMs: number;
-}
-
-function statusOfUri({ result, state, nowMs }: Found): RecordStatus {
-  const [status, value] = result;
-  const [done, running, pending, runs] = state;
-  if (pending && done == null)
-    return Number(running ?? 0) > nowMs && listed(pending, runs) ? 'running' : 'queued';
-  if (value != null) return statusOf(status, value);
-  return done == null ? 'unknown' : 'expired';
-}
-
-function statusOfEnqueue({ result, state, newest, nowMs }: Found, wanted: string): RecordStatus {
-  const [status, value, identity, cancelled] = result;
-  const [done, running, pending, runs] = state;
-  if (value != null && identity === wanted) return statusOf(status, value);
-  if (listed(cancelled, wanted)) return 'cancelled';
-  if (done == null && listed(pending, wanted))
-    return runs === wanted && Number(running ?? 0) > nowMs ? 'running' : 'queued';
-  return newest === wanted && done != null ? 'expired' : 'unknown';
-}
-
-function listed(list: string | null | undefined, identity: string | null | undefined): boolean {
-  return identity != null && (list?.split(' ').includes(identity) ?? false);
-}
-
-/** Analytics Zoo Cluster Serving stored a value without a status. */
-function statusOf(status: string | null | undefined, value: string): RecordStatus {
-  const known = status ?? (value === 'NaN' ? 'failed' : 'succeeded');
-  if (isRecordStatus(known)) return known;
-  throw new ServingError('internal', `the stored result has the status ${JSON.stringify(known)}`);
 }

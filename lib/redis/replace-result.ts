@@ -5,12 +5,13 @@
  */
 
 import type { Redis } from 'ioredis';
-import { isLater } from '../contract/enqueue.ts';
-import { asError, type ErrorRecord, errorCodeOf, ServingError } from '../contract/errors.ts';
+import { asError, ServingError } from '../contract/errors.ts';
 import { doneChannel, indexKey, newestKey, resultKey, stateKey } from '../contract/names.ts';
 import { elementAt } from '../contract/present.ts';
-import type { Unknown } from '../contract/verification.ts';
 import { type StoredFields, textsOf } from '../results/fields.ts';
+import { serializeOrder } from '../results/order.ts';
+import { OUTLASTS_QUEUE_MS, payloadDigest } from '../results/record-state.ts';
+import { decide, errorOf, RESULT_FIELDS, STATE_FIELDS, type StoredState } from '../results/replacement.ts';
 import type {
   ReplacedRecord,
   Replacement,
@@ -19,8 +20,6 @@ import type {
   StoredOutcome,
 } from '../results/store.ts';
 import { forEachHome, type RedisConnection } from './connection.ts';
-import { parseIdempotencyRecord, serializeOrder } from './order.ts';
-import { OUTLASTS_QUEUE_MS, payloadDigest } from './record-states.ts';
 import { ResultIndex } from './result-index.ts';
 import { REPLACE } from './scripts/generated.ts';
 import { script } from './scripts.ts';
@@ -29,19 +28,6 @@ const replaceResult = script<number>('replaceResult', REPLACE);
 
 /** How often reading and writing are repeated when the stored values change in between. */
 const MAX_ATTEMPTS = 5;
-
-const RESULT_FIELDS = ['status', 'error', 'finishedAt', 'identity'] as const;
-const STATE_FIELDS = ['payload', 'done', 'pending', 'last'] as const;
-
-/**
- * The entries about the uri: fields of its result and of its state, and its idempotency record. Missing ones are
- * absent.
- */
-type StoredState = Readonly<
-  Partial<
-    Record<(typeof RESULT_FIELDS)[number] | (typeof STATE_FIELDS)[number] | 'exists' | 'newest', string>
-  >
->;
 
 export class ResultReplacer implements Replacer {
   readonly #connection: RedisConnection;
@@ -151,49 +137,6 @@ export class ResultReplacer implements Replacer {
       }
     };
     return this.#connection.use(read, true, home);
-  }
-}
-
-/** The decision about the uri, judged by the stored entries; `replaced` means that the write may go on. */
-function decide(held: StoredState, record: ReplacedRecord, payload: string): Replacement {
-  const { status, identity, exists } = held;
-  const { enqueue } = record;
-  const { latest: newest, settled } = parseIdempotencyRecord(held.newest ?? null) ?? {};
-  if (newest && (!isLater(enqueue, newest) || settled?.includes(enqueue.identity))) {
-    // The outcome of an older enqueue is never shown again: this replay was done before, or a later enqueue has its outcome.
-    const isSame = newest.identity === enqueue.identity || isAnnounced(held, payload, newest.identity);
-    return isSame || status === 'cancelled' ? 'superseded' : 'conflict';
-  }
-  if (exists === undefined) return isForOther(held, enqueue.identity) ? 'conflict' : 'replaced';
-  // Without an idempotency record or an identity, nothing says which of the two is later.
-  if (identity !== enqueue.identity) return newest && identity !== undefined ? 'replaced' : 'conflict';
-  if (status === 'succeeded') return 'superseded';
-  return isExhausted(held) ? 'replaced' : 'conflict';
-}
-
-/** True if this enqueue is the last one that was announced, and has this payload. */
-function isAnnounced(held: StoredState, payload: string, identity: string): boolean {
-  return held.payload === payload && held.last === identity;
-}
-
-/** True if another record waits for its outcome. */
-function isForOther({ done, pending = '' }: StoredState, identity: string): boolean {
-  return done === undefined && pending.split(' ').some((one) => one !== '' && one !== identity);
-}
-
-function isExhausted({ error }: StoredState): boolean {
-  return errorOf(error).code === 'max_receives_exceeded';
-}
-
-function errorOf(text: string | null | undefined): { code: string | undefined; message: string | undefined } {
-  try {
-    const { code, message }: Unknown<ErrorRecord> = JSON.parse(text || '{}');
-    return {
-      code: errorCodeOf(code) ?? (typeof code === 'string' ? code : undefined),
-      message: typeof message === 'string' ? message : undefined,
-    };
-  } catch {
-    return { code: undefined, message: undefined };
   }
 }
 

@@ -3,7 +3,6 @@
  * can ask for it again for a while, so a lost answer loses nothing (leases.ts).
  */
 import type { EnqueueQuery } from '../contract/enqueue.ts';
-import { ServingError } from '../contract/errors.ts';
 import { doneChannel, metricsKey, resultKey } from '../contract/names.ts';
 import type { Dequeued, Result } from '../contract/result.ts';
 import {
@@ -14,6 +13,7 @@ import {
   fromFields as timersFromFields,
 } from '../metrics/fields.ts';
 import { reports, type SharedTimers, type TimerReport, type Timers } from '../metrics/timers.ts';
+import { Dequeue } from '../results/dequeue.ts';
 import { isOutcomeOf, parseResult } from '../results/fields.ts';
 import type {
   Finished,
@@ -23,14 +23,13 @@ import type {
   UseQuery,
   WaitOptions,
 } from '../results/store.ts';
-import { assertWaitMs, orAborted } from '../results/wait-deadline.ts';
+import { getWithin, waitFor } from '../results/wait-deadline.ts';
 import type { RedisConnection } from './connection.ts';
-import { type LeasedResult, MAX_BYTES, ResultLeases, type TakeLimits } from './leases.ts';
+import { ResultLeases } from './leases.ts';
 import { ResultNotifications } from './notifications.ts';
 import { ResultIndex } from './result-index.ts';
 import { ResultWriter } from './result-writer.ts';
 
-const DRAIN_PAGE = 100;
 /** An environment that was not used for this long is gone. */
 const SERVING_MS = 3_600_000;
 
@@ -38,16 +37,16 @@ export class ResultStore implements Results {
   readonly #connection: RedisConnection;
   readonly #options: ResultsOptions;
   readonly #notifications: ResultNotifications;
-  readonly #index: ResultIndex;
-  readonly #leases: ResultLeases;
+  readonly #dequeue: Dequeue;
   readonly #writer: ResultWriter;
 
   constructor(connection: RedisConnection, options: ResultsOptions) {
     this.#connection = connection;
     this.#options = options;
     this.#notifications = new ResultNotifications(connection);
-    this.#index = new ResultIndex(connection, options.job);
-    this.#leases = new ResultLeases(connection, options.job);
+    const index = new ResultIndex(connection, options.job);
+    const leases = new ResultLeases(connection, options.job);
+    this.#dequeue = new Dequeue(leases, (count, maxBytes) => index.pages(count, maxBytes));
     this.#writer = new ResultWriter(connection, options);
   }
 
@@ -67,30 +66,12 @@ export class ResultStore implements Results {
     return parseResult(uri, fields);
   }
 
-  async take(uri: string, { identity, fetched, use }: UseQuery = {}): Promise<Result | undefined> {
-    const [taken] = await this.#leases.take([uri], { identity, large: fetched });
-    if (taken?.error) throw taken.error;
-    const result = parseResult(uri, taken?.fields ?? {});
-    if (!use || !taken || !result) return result;
-    try {
-      use(result);
-    } catch (error) {
-      await this.#leases.release([taken]);
-      throw error;
-    }
-    return result;
+  take(uri: string, query?: UseQuery): Promise<Result | undefined> {
+    return this.#dequeue.take(uri, query);
   }
 
-  async wait(uri: string, { timeoutMs, signal, identity }: WaitOptions): Promise<Result> {
-    const timeout = AbortSignal.timeout(assertWaitMs(timeoutMs));
-    const stop = signal ? AbortSignal.any([timeout, signal]) : timeout;
-    try {
-      return await orAborted(this.#waitUntil(uri, identity, stop), stop);
-    } catch (error) {
-      if (signal?.aborted) throw signal.reason;
-      if (timeout.aborted) throw new ServingError('timeout', `no result after ${timeoutMs} ms`, { uri });
-      throw error;
-    }
+  wait(uri: string, options: WaitOptions): Promise<Result> {
+    return waitFor(uri, options, (stop) => this.#waitUntil(uri, options.identity, stop));
   }
 
   async #waitUntil(uri: string, identity: string | undefined, stop: AbortSignal): Promise<Result> {
@@ -108,54 +89,20 @@ export class ResultStore implements Results {
     }
   }
 
-  async getWithin(
+  getWithin(
     uri: string,
     timeoutMs: number,
     query: Omit<WaitOptions, 'timeoutMs'> = {},
   ): Promise<Result | undefined> {
-    if (timeoutMs === 0) return this.get(uri, query);
-    return this.wait(uri, { ...query, timeoutMs }).catch((error: unknown) => {
-      if (error instanceof ServingError && error.code === 'timeout') return undefined;
-      throw error;
-    });
+    return getWithin(this, uri, timeoutMs, query);
   }
 
-  /** A large result leaves the index and stays under its uri. */
-  async *drain(): AsyncGenerator<Dequeued> {
-    const pages = this.#index.pages(DRAIN_PAGE, MAX_BYTES);
-    for (;;) {
-      const page = await this.#takeListed(DRAIN_PAGE, {}, pages);
-      if (!page) return;
-      let used = 0;
-      try {
-        for (const taken of page) {
-          used++;
-          const dequeued = dequeuedOf(taken);
-          if (dequeued) yield dequeued;
-        }
-      } finally {
-        // A result that cannot be released now is leased again by this store.
-        await this.#leases.release(page.slice(used)).catch(() => undefined);
-      }
-    }
+  drain(): AsyncGenerator<Dequeued> {
+    return this.#dequeue.drain();
   }
 
-  async takePage(count: number, maxBytes?: number): Promise<Dequeued[] | undefined> {
-    const limits = maxBytes === undefined ? {} : { maxBytes, maxBytesOfOne: maxBytes };
-    const page = await this.#takeListed(count, limits);
-    return page?.flatMap((taken) => dequeuedOf(taken) ?? []);
-  }
-
-  /** Takes two round trips (in cluster mode more). An entry whose result another client has taken is skipped. */
-  async #takeListed(
-    count: number,
-    limits: TakeLimits = {},
-    pages = this.#index.pages(count, limits.maxBytes ?? MAX_BYTES),
-  ): Promise<LeasedResult[] | undefined> {
-    const again = this.#leases.unanswered(count);
-    const uris = again.length > 0 ? again : (await pages.next()).value;
-    if (!uris) return undefined;
-    return (await this.#leases.take(uris, { ...limits, large: 'list' })).filter(({ wasListed }) => wasListed);
+  takePage(count: number, maxBytes?: number): Promise<Dequeued[] | undefined> {
+    return this.#dequeue.takePage(count, maxBytes);
   }
 
   async timers(): Promise<SharedTimers> {
@@ -189,15 +136,5 @@ export class ResultStore implements Results {
   async close(): Promise<void> {
     this.#notifications.close();
     await this.#connection.close();
-  }
-}
-
-function dequeuedOf({ lease: { uri }, fields, error }: LeasedResult): Dequeued | undefined {
-  if (error) return { uri, error };
-  try {
-    const result = parseResult(uri, fields);
-    return result && { uri, result };
-  } catch (failure) {
-    return { uri, error: ServingError.from(failure) };
   }
 }

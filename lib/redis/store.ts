@@ -20,6 +20,8 @@ export const connect: RedisStore['connect'] = (place, timeouts) =>
     maxBytes: place.redisMaxBytes,
   });
 
+export const resultLimit = 'resultBytes';
+
 export const openResults: RedisStore['openResults'] = (connection, options) =>
   new ResultStore(connection, options);
 

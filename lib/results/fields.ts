@@ -44,7 +44,10 @@ export function textsOf(fields: Omit<StoredFields, 'status'> & { readonly status
   };
 }
 
-/** The values of an outcome that are over LIMITS.resultBytes, for S3. */
+/** The limit of a result, by the store. */
+export type ResultLimit = 'resultBytes' | 'tableResultBytes';
+
+/** The values of an outcome that are over that, for S3. */
 export interface LargeContent {
   readonly form: LargePointer['form'];
   readonly bytes: Uint8Array;
@@ -55,33 +58,42 @@ export interface LargeContent {
 type Serialized = { readonly fields: StoredFields } | { readonly large: LargeContent };
 
 /** Serializes an outcome where there is no S3: one that is too large for the store fails. */
-export function serializeResult(outcome: Outcome, filter: Filter | undefined): StoredFields {
-  const made = serializeOutcome(outcome, filter);
+export function serializeResult(
+  outcome: Outcome,
+  filter: Filter | undefined,
+  limit: ResultLimit = 'resultBytes',
+): StoredFields {
+  const made = serializeOutcome(outcome, filter, limit);
   if ('fields' in made) return made.fields;
-  return failedFields(tooLarge(made.large.bytes.byteLength, 'resultBytes'));
+  return failedFields(tooLarge(made.large.bytes.byteLength, limit));
 }
 
-/** Never throws. */
-export function serializeOutcome(outcome: Outcome, filter: Filter | undefined): Serialized {
+/** Never throws. @param limit of a result in the store */
+export function serializeOutcome(
+  outcome: Outcome,
+  filter: Filter | undefined,
+  limit: ResultLimit = 'resultBytes',
+): Serialized {
   if (!outcome.ok) return { fields: failedFields(outcome.error) };
   const { value, outputs } = outcome;
+  const most = LIMITS[limit];
   try {
     if (value !== undefined) {
       if (filter) throw needsTensors(filter);
-      return serializeValue(value);
+      return serializeValue(value, most);
     }
-    return filter ? serializeText(filterText(outputs, filter)) : serializeOutputs(outputs);
+    return filter ? serializeText(filterText(outputs, filter), most) : serializeOutputs(outputs, most);
   } catch (error) {
     return { fields: failedFields(ServingError.from(error)) };
   }
 }
 
-function serializeText(text: string): Serialized {
-  if (Buffer.byteLength(text) <= LIMITS.resultBytes) return succeeded({ value: text });
+function serializeText(text: string, most: number): Serialized {
+  if (Buffer.byteLength(text) <= most) return succeeded({ value: text });
   return large({ form: 'text', bytes: Buffer.from(text), outputs: '' });
 }
 
-function serializeOutputs(outputs: readonly NamedTensor[]): Serialized {
+function serializeOutputs(outputs: readonly NamedTensor[], most: number): Serialized {
   const names = JSON.stringify(outputs.map((output) => output.name));
   const toExact = () => encodeTensors(new Map(outputs.map((output) => [output.name, output])));
   // Refused before it is encoded. A text has a byte or more.
@@ -92,27 +104,25 @@ function serializeOutputs(outputs: readonly NamedTensor[]): Serialized {
   if (bytes > LIMITS.largeResultBytes) throw tooLarge(bytes, 'largeResultBytes');
   const elements = outputs.reduce((sum, { data }) => sum + data.length, 0);
   // In Arrow, an element has eight bytes, and a third more as base64.
-  if (elements * 8 <= LIMITS.resultBytes) {
+  if (elements * 8 <= most) {
     const allFloat = outputs.every((output) => output.dtype === 'float32');
     // The contract's Arrow results hold numbers only, so text outputs are stored as the JSON of /predict.
     const hasText = outputs.some((output) => output.dtype === 'string');
     const value = hasText ? outputsText(outputs) : encodeBase64(encodeArrowResult(outputs));
     const exact = allFloat ? '' : encodeBase64(toExact());
-    if (Buffer.byteLength(value) + exact.length <= LIMITS.resultBytes)
-      return succeeded({ value, outputs: names, exact });
+    if (Buffer.byteLength(value) + exact.length <= most) return succeeded({ value, outputs: names, exact });
   }
   return large({ form: 'tensors', bytes: toExact(), outputs: names });
 }
 
 /** bytes as base64, anything else as JSON that anybody reads; and beside it the value itself. */
-function serializeValue(value: WorkerValue): Serialized {
+function serializeValue(value: WorkerValue, most: number): Serialized {
   const isBytes = value instanceof Uint8Array;
   const frame = encodeValue(value);
-  if (frame.byteLength <= LIMITS.resultBytes) {
+  if (frame.byteLength <= most) {
     const exact = encodeBase64(frame);
     const text = isBytes ? encodeBase64(value) : valueText(value);
-    if (exact.length + Buffer.byteLength(text) <= LIMITS.resultBytes)
-      return succeeded({ value: text, exact });
+    if (exact.length + Buffer.byteLength(text) <= most) return succeeded({ value: text, exact });
   }
   return large({ form: isBytes ? 'bytes' : 'value', bytes: isBytes ? value : frame, outputs: '' });
 }
@@ -127,7 +137,7 @@ function large(content: LargeContent): Serialized {
   return { large: content };
 }
 
-function tooLarge(bytes: number, limit: 'resultBytes' | 'largeResultBytes'): ServingError {
+function tooLarge(bytes: number, limit: ResultLimit | 'largeResultBytes'): ServingError {
   const { message } = overLimit(limit, `the result has ${bytes} bytes or more, which are`);
   return new ServingError(
     'too_large',

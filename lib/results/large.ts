@@ -10,6 +10,7 @@ import type { FinishedRecord } from '../pipeline/decode.ts';
 import {
   failedFields,
   type LargeContent,
+  type ResultLimit,
   type StoredFields,
   serializeOutcome,
   serializeResult,
@@ -29,6 +30,8 @@ export interface SerializeSettings {
   readonly filter?: Filter | undefined;
   /** Undefined: a result that is too large for the store fails. */
   readonly large?: LargeStore | undefined;
+  /** Default `resultBytes`. */
+  readonly limit?: ResultLimit;
 }
 
 type Serializable = Pick<FinishedRecord, 'uri' | 'enqueue' | 'outcome'>;
@@ -48,10 +51,10 @@ export async function serializeResults(
   let putting: Promise<void>[] = [];
   let bytes = 0;
   for (const [i, record] of records.entries()) {
-    const { filter, large } = settings;
-    const made = large ? serializeOutcome(record.outcome, filter) : undefined;
+    const { filter, large, limit = 'resultBytes' } = settings;
+    const made = large ? serializeOutcome(record.outcome, filter, limit) : undefined;
     if (!large || !made || 'fields' in made) {
-      slots[i] = made && 'fields' in made ? made.fields : serializeResult(record.outcome, filter);
+      slots[i] = made && 'fields' in made ? made.fields : serializeResult(record.outcome, filter, limit);
       continue;
     }
     const size = made.large.bytes.byteLength;

@@ -14,7 +14,7 @@ import type { SharedTimers, TimerReport, Timers } from '../metrics/timers.ts';
 import type { RunCounts } from '../pipeline/counted-runs.ts';
 import type { RunningRecord } from '../pipeline/serve.ts';
 import type { Announcer } from '../pipeline/submit.ts';
-import type { StoredFields } from './fields.ts';
+import type { ResultLimit, StoredFields } from './fields.ts';
 
 /** An outcome to save. */
 export interface Finished {
@@ -247,6 +247,8 @@ export interface StoreTimeouts {
  * store's part of the environment (lib/config/environment.ts).
  */
 export interface Store<C extends StoreConnection, P = never> {
+  /** That of one result, as text. A larger one goes to S3. */
+  readonly resultLimit: ResultLimit;
   /** Opens nothing. @throws bad_config for an address of another form */
   readonly connect: (place: P, timeouts?: StoreTimeouts) => C;
   readonly openResults: (connection: C, options: ResultsOptions) => Results;

@@ -2,8 +2,10 @@
  * Checks the length of a wait, and ends the wait when a signal aborts. A comparison with `NaN` is always false, so a loop
  * that compares the time with an unchecked limit might never end.
  */
-import { badRequest } from '../contract/errors.ts';
+import { badRequest, ServingError } from '../contract/errors.ts';
+import type { Result } from '../contract/result.ts';
 import { leave } from '../contract/under-way.ts';
+import type { Results, WaitOptions } from './store.ts';
 
 /** The longest delay that a timer of Node accepts: 24 days. */
 const MAX_WAIT_MS = 2 ** 31 - 1;
@@ -29,4 +31,35 @@ export async function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promi
     signal.removeEventListener('abort', onAbort);
     leave(work);
   }
+}
+
+/** `Results.wait`, by `waitUntil`, which resolves with the result or rejects when the signal aborts. */
+export async function waitFor(
+  uri: string,
+  { timeoutMs, signal }: WaitOptions,
+  waitUntil: (stop: AbortSignal) => Promise<Result>,
+): Promise<Result> {
+  const timeout = AbortSignal.timeout(assertWaitMs(timeoutMs));
+  const stop = signal ? AbortSignal.any([timeout, signal]) : timeout;
+  try {
+    return await orAborted(waitUntil(stop), stop);
+  } catch (error) {
+    if (signal?.aborted) throw signal.reason;
+    if (timeout.aborted) throw new ServingError('timeout', `no result after ${timeoutMs} ms`, { uri });
+    throw error;
+  }
+}
+
+/** `Results.getWithin`. */
+export async function getWithin(
+  results: Pick<Results, 'get' | 'wait'>,
+  uri: string,
+  timeoutMs: number,
+  query: Omit<WaitOptions, 'timeoutMs'>,
+): Promise<Result | undefined> {
+  if (timeoutMs === 0) return results.get(uri, query);
+  return results.wait(uri, { ...query, timeoutMs }).catch((error: unknown) => {
+    if (error instanceof ServingError && error.code === 'timeout') return undefined;
+    throw error;
+  });
 }

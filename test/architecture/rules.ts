@@ -29,6 +29,7 @@ export const LEVELS: readonly (readonly string[])[] = [
     'lib/redis/',
     'lib/registry/',
     'lib/s3/',
+    'lib/table/',
     'lib/text/',
     'lib/trace/',
     'lib/workers/',
@@ -175,6 +176,7 @@ export const IMPORTED_BY: readonly { readonly part: string; readonly importers: 
     part: 'lib/redis/',
     importers: ['lib/compose/store.ts', 'sdk/redis-results.ts', 'local/bridge/', 'test/'],
   },
+  { part: 'lib/table/', importers: ['lib/compose/table-store.ts', 'test/'] },
   // The service sees the entries of onnx-import alone: index.ts, options.ts, process.ts, inputs.ts and protobuf.ts.
   ...LEVELS.flat()
     .filter((part) => /^onnx-import\/./.test(part))

@@ -20,20 +20,28 @@ import { SIGNED_REGION, startSignedApi } from '../support/signed-api.ts';
 import { startStandIn } from '../support/stand-in-stack.ts';
 import { propertiesOf } from '../support/template.ts';
 import { until } from '../support/until.ts';
-import { BUCKET, type Deployed, deployLocally } from './deployed.ts';
+import { BUCKET, type Deployed, deployLocally, type TableCalls } from './deployed.ts';
 
 const SAMPLE = fileURLToPath(new URL('../../examples/digits/', import.meta.url));
 const JOB = 'serving_stream';
 const MAX_BYTES = { withRuntime: 20_000_000, without: 250_000 };
 
-/** The tests of a packaged default deployment; `packaged` is asked when they run. */
-export function archiveTests(packaged: () => Packaged): void {
+/**
+ * The tests of a packaged default deployment; `packaged` is asked when they run.
+ * @param tableCalls gets the calls of a table
+ */
+export function archiveTests(packaged: () => Packaged, tableCalls?: TableCalls): void {
   let deployed: Deployed;
 
   before(async () => {
-    deployed = await deployLocally(packaged(), async ({ s3 }) => {
-      await publishModel(s3, { bucket: BUCKET, prefix: modelPrefix(JOB) }, `${SAMPLE}model`);
-    });
+    deployed = await deployLocally(
+      packaged(),
+      async ({ s3 }) => {
+        await publishModel(s3, { bucket: BUCKET, prefix: modelPrefix(JOB) }, `${SAMPLE}model`);
+      },
+      undefined,
+      tableCalls,
+    );
   });
   after(() => deployed?.close());
 
@@ -280,7 +288,7 @@ export function archiveTests(packaged: () => Packaged): void {
   });
 
   test('the functions reach Redis over TLS', async (t) => {
-    if (!deployed.tls) return t.skip('no openssl command to make a certificate with');
+    if (!deployed.tls) return t.skip('there is no Redis, or no openssl command to make a certificate with');
     assert.equal((await call('GET', '/ready')).status, 200);
     assert.ok(deployed.tls.accepted() > 0);
   });

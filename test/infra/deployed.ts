@@ -16,7 +16,9 @@ import { startPoller } from '../../local/event-source/poller.ts';
 import { startGateway } from '../../local/gateway/gateway.ts';
 import type { GatewayRoute } from '../../local/gateway/routes.ts';
 import { startRedis } from '../../local/redis/start.ts';
+import { startHttpProxy } from '../support/faults/http-proxy.ts';
 import type { Artifacts } from '../support/packaging.ts';
+import { createTable, startDynamo } from '../support/table.ts';
 import { propertiesOf, resourcesOf, type Template } from '../support/template.ts';
 import { startTlsProxy, type TlsProxy } from '../support/tls.ts';
 import { extract, readArchive } from './archive.ts';
@@ -64,6 +66,9 @@ interface Queues {
   readonly JobsQueue?: string;
 }
 
+/** By function, the calls of a table so far: `DynamoDB_20120810.GetItem`. */
+export type TableCalls = Map<string, readonly string[]>;
+
 /** A Redis of another stack. */
 export interface OtherRedis {
   /** Replaces the exports of that stack. */
@@ -73,6 +78,8 @@ export interface OtherRedis {
 }
 
 export const BUCKET = 'deployed-bucket';
+/** Its logical name, and here its own. */
+const TABLE = 'ResultTable';
 const QUIET: LocalLog = { info: () => undefined, warn: () => undefined, error: () => undefined };
 
 type Properties = Readonly<Record<string, unknown>>;
@@ -84,6 +91,7 @@ export async function deployLocally(
   packaged: Artifacts,
   prepare: (aws: LocalAws) => Promise<void>,
   otherRedis?: OtherRedis,
+  tableCalls?: TableCalls,
 ): Promise<Deployed> {
   const closers: (() => Promise<unknown>)[] = [];
   const close = async () => {
@@ -92,7 +100,7 @@ export async function deployLocally(
   try {
     const onClose = (closer: () => Promise<unknown>) => closers.push(closer);
     return {
-      ...(await deploy(await prepareDeployment(packaged, prepare, onClose, otherRedis), onClose)),
+      ...(await deploy(await prepareDeployment(packaged, prepare, onClose, otherRedis, tableCalls), onClose)),
       close,
     };
   } catch (error) {
@@ -107,13 +115,13 @@ export async function prepareDeployment(
   prepare: (aws: LocalAws) => Promise<void>,
   onClose: (close: () => Promise<unknown>) => void,
   otherRedis?: OtherRedis,
+  tableCalls?: TableCalls,
 ): Promise<Prepared> {
   const template = await packaged.template();
   const folder = await mkdtemp(join(tmpdir(), 'cluster-serving-deployed-'));
   onClose(() => rm(folder, { recursive: true, force: true }));
-  const { tls, values: ofRedis } = otherRedis
-    ? { tls: undefined, values: otherRedis.exports }
-    : await ownRedis(folder, onClose);
+  const store = await storeOf(template, folder, onClose, otherRedis, tableCalls);
+  const { tls } = store;
   const aws = await startAws({ port: 0, log: QUIET });
   onClose(() => aws.close());
   await aws.createBucket(BUCKET);
@@ -122,7 +130,7 @@ export async function prepareDeployment(
   const values: Readonly<Record<string, string>> = {
     Bucket: BUCKET,
     ...queues,
-    ...ofRedis,
+    ...store.values,
   };
   const functions = await Promise.all(
     resourcesOf(template, 'AWS::Lambda::Function').map(async ([, properties]) => {
@@ -132,6 +140,7 @@ export async function prepareDeployment(
       const variables = environmentOf(properties, values, tls);
       const environment = {
         ...aws.environment,
+        ...(await store.variablesOf(name)),
         ...variables,
         ...otherRedis?.variables(variables),
         // As with respondAsync=on; what the template says of that is tested with the parameters.
@@ -143,6 +152,30 @@ export async function prepareDeployment(
     }),
   );
   return { template, aws, queues, tls, functions };
+}
+
+/** Where results are: in the table of the stack, or in a Redis. */
+async function storeOf(
+  template: Template,
+  folder: string,
+  onClose: (close: () => Promise<unknown>) => void,
+  otherRedis: OtherRedis | undefined,
+  tableCalls: TableCalls | undefined,
+) {
+  const variablesOf = async (_functionName: string): Promise<Record<string, string>> => ({});
+  if (otherRedis) return { tls: undefined, values: otherRedis.exports, variablesOf };
+  if (!template.Resources[TABLE]) return { ...(await ownRedis(folder, onClose)), variablesOf };
+  const endpoint = await startDynamo({ after: (close) => onClose(close) });
+  await createTable(endpoint, TABLE);
+  return {
+    tls: undefined,
+    values: { [TABLE]: TABLE },
+    variablesOf: async (name: string) => {
+      const proxy = await startHttpProxy({ after: (close) => onClose(close) }, endpoint);
+      tableCalls?.set(name, proxy.seen);
+      return { AWS_ENDPOINT_URL_DYNAMODB: proxy.url };
+    },
+  };
 }
 
 async function ownRedis(folder: string, onClose: (close: () => Promise<unknown>) => void) {

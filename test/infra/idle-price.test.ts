@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { idlePrice, idlePriceText } from '../../infra/doctor/idle-price.ts';
+import { stack } from './sample-stacks.ts';
 
 const priceOf = (...resources: readonly (readonly [type: string, properties?: object])[]) =>
   idlePrice({
@@ -42,6 +43,11 @@ test('nodes, zones and metrics are counted', () => {
     { what: 'alarms', dollars: 0.3 },
   ]);
   assert.equal(dollars, 51.63);
+});
+
+test('a stack with results in a table costs its alarms idle, and nothing else', () => {
+  const { parts, unknown } = idlePrice(stack('table'));
+  assert.deepEqual([parts, unknown], [[{ what: 'alarms', dollars: 0.4 }], []]);
 });
 
 test('ElastiCache Serverless begins at six dollars', () => {

@@ -73,7 +73,9 @@ async function ofOtherStacks(): Promise<string[]> {
     `Trials${kind}Alarm`,
     `Throttle${kind}Alarm`,
   ]);
-  const parts = await Promise.all(['notify/on', 'trials/on', 'priority/on', 'budget/on'].map(names));
+  const parts = await Promise.all(
+    ['redis/dynamodb', 'notify/on', 'trials/on', 'priority/on', 'budget/on'].map(names),
+  );
   return [...ofServerless, ...parts.flat(), ...ofFunctions];
 }
 

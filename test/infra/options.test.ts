@@ -24,6 +24,7 @@ describe('the settings of a deployment', () => {
     jwtAudience: '',
     requestsPerSecond: '1000',
     respondAsync: 'off',
+    results: 'redis',
     redis: 'node',
     redisStack: '',
     redisUrl: '',
@@ -229,6 +230,49 @@ describe('the settings of a deployment', () => {
         problemsOf({ redis: 'public', ...own }),
         /param redis=public uses no VPC: leave out vpcId/,
       );
+  });
+
+  test('results in a table need neither a Redis nor a VPC, and what belongs to those is refused', async () => {
+    const own = { ...parameters, results: 'dynamodb' };
+    const { variables, vpc, vpcDependencies, files, network } = readSettings(folder, {
+      ...request,
+      parameters: own,
+    });
+    assert.deepEqual([vpc, vpcDependencies, network], [null, [], undefined]);
+    assert.deepEqual(
+      [files.redis, files.network, files.interfaces, files.redisGroup, files.redisAuth, files.redisUsers],
+      ['dynamodb', 'none', 'off', 'none', 'none', 'none'],
+    );
+    const named = Object.entries(variables).filter(([, of]) => 'CLUSTER_SERVING_TABLE' in of);
+    assert.deepEqual(named.map(([name]) => name).sort(), [
+      'batch',
+      'deadLetter',
+      'predict',
+      'predictions',
+      'status',
+      'submit',
+      'trials',
+    ]);
+    assert.ok(!JSON.stringify(variables).includes('REDIS'));
+    for (const [given, problem] of [
+      [{ redis: 'public' }, /^param results=dynamodb has no Redis: leave out redis and redisAuth$/],
+      [{ redisAuth: 'iam' }, /^param results=dynamodb has no Redis: /],
+      [{ redisUrl: url.redisUrl }, /^params redisUrl and redisPassword belong to redis=url/],
+      [{ redisStack: 'shared-redis-dev' }, /^params redis=shared and redisStack belong together/],
+      [{ zones: 'us-east-1a,us-east-1c' }, /^param results=dynamodb uses no VPC: leave out vpcId/],
+      [{ respondAsync: 'routed' }, /^param results=dynamodb uses no VPC: /m],
+      [{ kmsKey: 'arn:aws:kms:us-east-1:123456789012:key/1' }, /^param results=dynamodb: .* takes no kmsKey/],
+    ] as const)
+      assert.match(problemsOf({ results: 'dynamodb', ...given }), problem);
+    assert.match(problemsOf({ results: 'table' }), /^param results "table": expected "redis", "dynamodb"$/);
+    const config = join(folder, 'limited.yaml');
+    await writeFile(config, 'http: { tokenBucketEnabled: true, tokensPerSecond: 1001 }\n');
+    const limited = { config };
+    assert.equal(problemsOf({}, limited), '');
+    assert.match(
+      problemsOf({ results: 'dynamodb' }, limited),
+      /^http\.tokensPerSecond 1001: results=dynamodb counts 1000 requests a second at most; /,
+    );
   });
 
   test('conventions of a company are checked before anything is built', () => {

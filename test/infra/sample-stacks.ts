@@ -21,6 +21,7 @@ export const STACKS = {
     parameters: { redis: 'serverless', redisAuth: 'iam', keepData: 'on', redisMaxGB: 3 },
   },
   public: { parameters: { redis: 'public', redisMaxGB: 3, respondAsync: 'on' } },
+  table: { parameters: { results: 'dynamodb', respondAsync: 'on' } },
   shared: { parameters: { redis: 'shared', redisStack: 'shared-redis-dev' } },
   url: {
     parameters: {
@@ -135,6 +136,20 @@ export const FOLLOWING: readonly (readonly [stack: StackName, ...Row])[] = [
     'this',
   ],
   ['public', 'RedisThrottleAlarm', 'Dimensions', [{ Name: 'clusterId', Value: ref('RedisPublic') }], 'this'],
+  [
+    'table',
+    'ResultTableReadManyPolicy',
+    'Roles',
+    ['BatchRole', 'PredictionsRole', 'StatusRole', 'DeadLetterRole'].map(ref),
+    'neither predict nor submit',
+  ],
+  [
+    'table',
+    'ResultTableReadPolicy',
+    'Roles',
+    ['PredictRole', 'SubmitRole', 'BatchRole', 'PredictionsRole', 'StatusRole', 'DeadLetterRole'].map(ref),
+    'all that announce, save or show',
+  ],
   ['serverless', 'RedisServerless', 'SubnetIds', OWN_SUBNETS, 'those of the functions'],
   ['serverless', 'RedisServerless', 'UserGroupId', ref('RedisUserGroup'), 'redisAuth=iam'],
   ['public', 'RedisPublic', 'ServerlessCacheName', PUBLIC_CACHE, 'its own name'],

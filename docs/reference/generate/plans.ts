@@ -7,8 +7,9 @@ import { loadOf } from '../../../cli/plan/load.ts';
 import { reportText } from '../../../cli/plan/report.ts';
 import { capacityOf } from '../../../infra/doctor/capacity.ts';
 import { readFacts } from '../../../infra/doctor/facts.ts';
-import { IDLE_PRICES, USE_PRICES } from '../../../lib/contract/prices.ts';
+import { tablePriceOf } from '../../../infra/doctor/table-price.ts';
 import { DEFAULT_JOB } from '../../../lib/config/job.ts';
+import { IDLE_PRICES } from '../../../lib/contract/prices.ts';
 import { table, thousands } from './table.ts';
 
 export const BILLION = {
@@ -40,23 +41,11 @@ export async function billionText(): Promise<string> {
 
 const RATES = [10_000, 100_000, 1_000_000];
 const MILLION = 1e6;
-const GB = 1e9;
 const MONTH_HOURS = 730;
 const MONTH_DAYS = MONTH_HOURS / 24;
-/**
- * Units of a record in a table with an item for each uri: announced 1, marked as running 1, its outcome of 1.3 kB 2, its place in an index
- * of what is finished 1; and one consistent read. Expired items are deleted without a charge.
- */
-export const TABLE_UNITS = { writes: 5, reads: 1 } as const;
-
 /** Dollars a month of a table in DynamoDB. @param perDay records, each read once */
 export function tablePrice(perDay: number): number {
-  const millions = (perDay * MONTH_DAYS) / MILLION;
-  const { bytesPerDailyRecord } = capacityOfKind('node');
-  const units =
-    TABLE_UNITS.writes * USE_PRICES.tableWritesPerMillion +
-    TABLE_UNITS.reads * USE_PRICES.tableReadsPerMillion;
-  return millions * units + ((perDay * bytesPerDailyRecord) / GB) * USE_PRICES.tableGBMonth;
+  return tablePriceOf((perDay * MONTH_DAYS) / MILLION, perDay, DEFAULT_JOB);
 }
 
 function capacityOfKind(redis: 'node' | 'serverless', redisNodeType = 'cache.t4g.micro') {
@@ -79,7 +68,7 @@ export function storesTable(): string {
     '`redis=node`, a cache.t4g.small': node('cache.t4g.small'),
     '`redis=serverless`, `redis=public`': (perDay) =>
       serverlessPrice(perDay * bytesPerDailyRecord, perDay * MONTH_DAYS),
-    'a table in DynamoDB, on demand': tablePrice,
+    '`results=dynamodb`': tablePrice,
   };
   const heads = ['dollars a month', 'idle', ...RATES.map((rate) => `${thousands(rate)} a day`)];
   const rows = Object.entries(stores).map(([name, price]) => [

@@ -55,6 +55,8 @@ export const LINTED: readonly LintedVariant[] = [
     stage: 'prod',
     parameters: { redis: 'public', respondAsync: 'on' },
   },
+  { name: 'a table of results', parameters: { results: 'dynamodb', respondAsync: 'on' } },
+  { name: 'a table of results, prod', stage: 'prod', parameters: { results: 'dynamodb' } },
   { name: 'the Redis of another stack', parameters: SHARED },
   {
     name: 'the Redis of another stack, prod',

@@ -12,6 +12,7 @@ export const REQUIRED: Readonly<Record<string, string>> = {
   'AWS::ApiGatewayV2::DomainName': 'DomainName DomainNameConfigurations',
   'AWS::CloudWatch::Alarm':
     'AlarmDescription ComparisonOperator EvaluationPeriods Threshold TreatMissingData',
+  'AWS::DynamoDB::Table': 'AttributeDefinitions BillingMode KeySchema TimeToLiveSpecification',
   'AWS::EC2::RouteTable': 'VpcId',
   'AWS::EC2::SecurityGroup': 'GroupDescription SecurityGroupEgress VpcId',
   'AWS::EC2::SecurityGroupEgress':
@@ -88,6 +89,8 @@ const ALARMS: Readonly<Record<string, readonly unknown[]>> = {
   // Half an hour of a whole processor.
   RedisCreditsAlarm: ['Minimum', 300, 3, 'LessThanOrEqualToThreshold', 30],
   RedisThrottleAlarm: ['Sum', 300, 1, 'GreaterThanThreshold', 0],
+  // Those of a burst are sent again.
+  ResultTableThrottleAlarm: ['Sum', 300, 1, 'GreaterThanThreshold', 100],
 };
 
 interface Query {

@@ -97,7 +97,7 @@ test('what the environment says of the function, and what it lacks', () => {
   const facts = (environment: typeof bare) => {
     const {
       hasQueue,
-      hasRedis,
+      hasResults,
       aws,
       inLambda,
       memoryMB,
@@ -109,7 +109,7 @@ test('what the environment says of the function, and what it lacks', () => {
     } = environment;
     return {
       hasQueue,
-      hasRedis,
+      hasResults,
       aws,
       inLambda,
       memoryMB,
@@ -122,7 +122,7 @@ test('what the environment says of the function, and what it lacks', () => {
   };
   assert.deepEqual(facts(bare), {
     hasQueue: false,
-    hasRedis: false,
+    hasResults: false,
     aws: { endpoint: undefined },
     inLambda: false,
     memoryMB: 1769,
@@ -148,7 +148,7 @@ test('what the environment says of the function, and what it lacks', () => {
   const full = readEnvironment(variables);
   assert.deepEqual(facts(full), {
     hasQueue: true,
-    hasRedis: true,
+    hasResults: true,
     aws: { endpoint: 'http://localhost:1' },
     inLambda: true,
     memoryMB: 512,

@@ -15,6 +15,7 @@ test('every limit is the documented one: those of AWS cannot be raised, the othe
     // Ours.
     payloadBytes: 32 * MiB,
     resultBytes: MiB,
+    tableResultBytes: 350 * 1024,
     largeResultBytes: 64 * MiB,
     largeAnswerBytes: 256 * MiB,
     instances: 1_000,

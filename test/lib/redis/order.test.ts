@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { readScript } from '../../../infra/build/lua.ts';
 import { type Enqueue, isLater } from '../../../lib/contract/enqueue.ts';
 import { RedisConnection } from '../../../lib/redis/connection.ts';
-import { parseIdempotencyRecord, serializeOrder } from '../../../lib/redis/order.ts';
+import { parseIdempotencyRecord, serializeOrder } from '../../../lib/results/order.ts';
 import { enqueued } from '../../support/enqueue.ts';
 import fc from '../../support/fast-check.ts';
 import { PATIENT, redisUrl } from '../../support/redis.ts';

@@ -4,7 +4,7 @@
  */
 import http from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
-import type { TestContext } from 'node:test';
+import type { Hooks } from '../runner.ts';
 import { signed } from '../signed-request.ts';
 
 export interface SeenRequest {
@@ -54,7 +54,7 @@ export interface HttpProxy {
   resetAll(): void;
 }
 
-export async function startHttpProxy(t: TestContext, targetUrl: string): Promise<HttpProxy> {
+export async function startHttpProxy(t: Hooks, targetUrl: string): Promise<HttpProxy> {
   const seen: string[] = [];
   const agent = new http.Agent({ keepAlive: true });
   const sockets = new Set<Socket>();

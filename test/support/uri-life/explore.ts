@@ -1,10 +1,11 @@
 /**
- * Visits every distinct state of a uri that a number of steps reaches: breadth first, each one built in Redis once. Two
- * states are the same when the model and Redis hold the same, and times count only by their order.
+ * Visits every distinct state of a uri that a number of steps reaches: breadth first, each one built in the store once. Two
+ * states are the same when the model and the store hold the same, and times count only by their order.
  */
 import assert from 'node:assert/strict';
 import { Redis } from 'ioredis';
 import { RedisConnection } from '../../../lib/redis/connection.ts';
+import type { TableConnection } from '../../../lib/table/connection.ts';
 import {
   type Action,
   actionsOf,
@@ -15,7 +16,9 @@ import {
   step,
   type UriState,
 } from './model.ts';
-import { type Dump, EMPTY, UriWorld } from './world.ts';
+import { RedisWorld } from './redis-world.ts';
+import { TableWorld } from './table-world.ts';
+import { type Dump, EMPTY, type UriWorld } from './world.ts';
 
 /** Jobs that work on one connection at once. */
 const WORLDS = 48;
@@ -35,7 +38,47 @@ export interface Explored {
   readonly steps: number;
 }
 
-export async function explore(redisUrl: string, depth: number): Promise<Explored> {
+/**
+ * @param worlds that work at once
+ * @param heard how many notifications there were; undefined for a store without
+ */
+export async function explore(
+  worlds: readonly UriWorld[],
+  depth: number,
+  heard?: () => Promise<number>,
+): Promise<Explored> {
+  let expected = 0;
+  let steps = 0;
+  const seen = new Set<string>();
+  let level: Node[] = [{ model: START, dump: EMPTY, path: [] }];
+  const states = [1];
+  for (let distance = 1; distance <= depth; distance++) {
+    const tasks = level.flatMap((node) => actionsOf(node.model).map((action) => ({ node, action })));
+    const next: Node[] = [];
+    let at = 0;
+    await Promise.all(
+      worlds.map(async (world) => {
+        for (let task = tasks[at++]; task; task = tasks[at++]) {
+          const { reached, notified } = await transition(world, task.node, task.action);
+          expected += notified;
+          steps++;
+          const key = JSON.stringify([reached.model, reached.dump]);
+          if (seen.has(key)) continue;
+          seen.add(key);
+          await assertSeen(world, reached);
+          next.push(reached);
+        }
+      }),
+    );
+    states.push(next.length);
+    level = next;
+  }
+  if (heard) assert.equal(await heard(), expected, 'notifications');
+  return { states, steps };
+}
+
+/** In Redis, whose notifications are counted. */
+export async function exploreRedis(redisUrl: string, depth: number): Promise<Explored> {
   const connection = new RedisConnection(redisUrl, { commandTimeoutMs: 30_000 });
   const listener = new Redis(redisUrl);
   let heard = 0;
@@ -45,45 +88,26 @@ export async function explore(redisUrl: string, depth: number): Promise<Explored
     else heard++;
   });
   await listener.psubscribe('*');
-  const worlds = Array.from({ length: WORLDS }, (_, i) => new UriWorld(connection, `job${i}`));
-  let expected = 0;
-  let steps = 0;
-  const seen = new Set<string>();
-  let level: Node[] = [{ model: START, dump: EMPTY, path: [] }];
-  const states = [1];
+  const worlds = Array.from({ length: WORLDS }, (_, i) => new RedisWorld(connection, `job${i}`));
   try {
-    for (let distance = 1; distance <= depth; distance++) {
-      const tasks = level.flatMap((node) => actionsOf(node.model).map((action) => ({ node, action })));
-      const next: Node[] = [];
-      let at = 0;
-      await Promise.all(
-        worlds.map(async (world) => {
-          for (let task = tasks[at++]; task; task = tasks[at++]) {
-            const { reached, notified } = await transition(world, task.node, task.action);
-            expected += notified;
-            steps++;
-            const key = JSON.stringify([reached.model, reached.dump]);
-            if (seen.has(key)) continue;
-            seen.add(key);
-            await assertSeen(world, reached);
-            next.push(reached);
-          }
-        }),
-      );
-      states.push(next.length);
-      level = next;
-    }
-    await connection.use((redis) => redis.publish('the end', ''), false);
-    await ended.promise;
-    assert.equal(heard, expected, 'notifications');
-    return { states, steps };
+    return await explore(worlds, depth, async () => {
+      await connection.use((redis) => redis.publish('the end', ''), false);
+      await ended.promise;
+      return heard;
+    });
   } finally {
     listener.disconnect();
     await connection.close();
   }
 }
 
-/** One step in Redis and in the model, which must agree on its answer and on what is visible afterwards. */
+/** In a table. */
+export async function exploreTable(connection: TableConnection, depth: number): Promise<Explored> {
+  const worlds = Array.from({ length: WORLDS }, (_, i) => new TableWorld(connection, `job${i}`));
+  return explore(worlds, depth);
+}
+
+/** One step in the store and in the model, which must agree on its answer and on what is visible afterwards. */
 async function transition(world: UriWorld, node: Node, action: Action) {
   const path = [...node.path, action];
   const { state, answer, notified } = step(node.model, action);
@@ -114,7 +138,7 @@ function assertStored(
   assert.equal(result['status'], visible?.kind, 'status of the result');
   if (visible) {
     assert.equal(
-      result['identity'],
+      result['identity'] ?? '',
       visible.kind === 'cancelled' ? '' : visible.identity,
       'identity of the result',
     );

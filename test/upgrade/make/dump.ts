@@ -92,7 +92,7 @@ export async function dumpKey(redis: Redis, key: string, ids: Ids): Promise<Stor
 
 const isTime = (text: string) => /^\d{13}(\.\d+)?$/.test(text);
 
-/** Also the time in an order (lib/redis/order.ts): ids are numbered as they were sent, so the order stays what it was. */
+/** Also the time in an order (lib/results/order.ts): ids are numbered as they were sent, so the order stays what it was. */
 function fixedText(text: string, ids: Ids): string {
   return ids.fixed(text).replace(/^\d{13} (?=\S)/, `${STORED_AT} `);
 }

@@ -1,4 +1,4 @@
--- The order of all enqueues of a uri, which lib/redis/order.ts describes. `<` compares texts by the locale of the server, so
+-- The order of all enqueues of a uri, which lib/results/order.ts describes. `<` compares texts by the locale of the server, so
 -- bytes are compared one by one.
 local function orderOf(text)
   local sent, identity, settled, replays = string.match(text, '^(%d+) ([^%s,]*)(%S*) ?(%d*)$')

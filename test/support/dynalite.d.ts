@@ -1,0 +1,5 @@
+/** dynalite has no types. */
+declare module 'dynalite' {
+  import type { Server } from 'node:http';
+  export default function dynalite(options?: { readonly createTableMs?: number }): Server;
+}
