@@ -19,7 +19,7 @@ export interface ModelFolder {
   readonly folder: string;
 }
 
-interface FurtherOptions extends Pick<PublishOptions, 'dropGolden' | 'endsCanary'> {
+interface FurtherOptions extends Pick<PublishOptions, 'activate' | 'dropGolden' | 'endsCanary'> {
   readonly s3: S3Client;
   readonly bucket: string;
   readonly job: JobConfig;

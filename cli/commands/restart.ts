@@ -4,6 +4,7 @@
  */
 import { ServingError } from '../../lib/contract/errors.ts';
 import { modelPrefix } from '../../lib/contract/names.ts';
+import type { S3Client } from '../../lib/s3/objects.ts';
 import { type AccessValues, TOKEN_OPTIONS } from '../../local/machine/access.ts';
 import {
   findRunning,
@@ -59,17 +60,28 @@ async function tryModels(
       if (job.worker.class !== undefined) continue;
       await servedModel(job, modelDirectory, dataDir);
       if (s3 === undefined || bucket === undefined) continue;
-      const place = { s3, location: { bucket, prefix: modelPrefix(job.jobName) } };
-      await publishOwn({ ...served, modelDirectory }, { dataDir }, place, false).catch((error: unknown) => {
+      await tryIn({ s3, bucket }, { ...served, modelDirectory }, dataDir).catch((error: unknown) => {
         const { code, message } = ServingError.from(error);
         // Who restarts a service that hangs wants just that.
         if (code !== 'model_unavailable') throw error;
-        output.note(`job ${job.jobName}: its model was not tried before the stop: ${message}`);
+        output.note(`job ${job.jobName}: its models were not tried before the stop: ${message}`);
       });
     }
   } finally {
     s3?.destroy();
   }
+}
+
+async function tryIn(
+  { s3, bucket }: { readonly s3: S3Client; readonly bucket: string },
+  served: StartSettings['jobs'][number],
+  dataDir: string,
+): Promise<void> {
+  const location = { bucket, prefix: modelPrefix(served.job.jobName) };
+  await publishOwn(served, { dataDir }, { s3, location }, false);
+  if (served.modelsDirectory === undefined) return;
+  const { publishNamed } = await import('../../local/service/named.ts');
+  await publishNamed(served.modelsDirectory, { ...served, dataDir }, { s3, bucket }, false);
 }
 
 /** With the key of the service alone: what starts next inherits the environment, where the user's own account is. */

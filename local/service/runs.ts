@@ -113,7 +113,13 @@ export async function serveModel(
     await scope.get(modelPart).use((runner) => assertServable(stored, runner, served.job));
   if (served.modelsDirectory !== undefined) {
     const { publishNamed } = await import('./named.ts');
-    notes.push(...(await publishNamed(served.modelsDirectory, { ...services, ...served }, scope)));
+    notes.push(
+      ...(await publishNamed(
+        served.modelsDirectory,
+        { ...services, ...served },
+        { s3: place.s3, bucket: place.location.bucket },
+      )),
+    );
   }
   return { runs, model: version, modelNotes: notes, verification, importReport };
 }

@@ -220,6 +220,14 @@ test('a restart that golden requests refuse leaves the service running, with its
   const predicted = await warmCli(['predict', 'ask.json'], { cwd });
   assert.match(predicted.stdout, /2\.0,3\.0/);
   assert.equal((await warmCli(['restart', '--drop-golden'], { cwd })).code, 0);
+
+  await mkdir(join(cwd, 'further', 'broken'), { recursive: true });
+  await writeFile(join(cwd, 'further', 'broken', 'model.onnx'), 'no model');
+  await writeFile(join(cwd, 'config.yaml'), 'modelPath: new\nmodels:\n  folder: further\n');
+  const broken = await warmCli(['restart'], { cwd });
+  assert.equal(broken.code, 1);
+  assert.match(broken.stderr, /model broken: /);
+  assert.equal((await warmCli(['predict', 'ask.json'], { cwd })).code, 0);
 });
 
 test('a restart of a service whose S3 does not answer stops it all the same, and says what was not tried', async (t) => {
@@ -233,7 +241,7 @@ test('a restart of a service whose S3 does not answer stops it all the same, and
   const { code, json, stderr } = (await warmCliJson(['restart'], { cwd })) as CliAnswer<{ pid: number }>;
   assert.equal(code, 0, stderr);
   assert.notEqual(json.pid, record.pid);
-  assert.match(stderr, /its model was not tried before the stop: .*127\.0\.0\.1:1/);
+  assert.match(stderr, /its models were not tried before the stop: .*127\.0\.0\.1:1/);
 });
 
 test('an import takes the golden requests along and fails where its model answers otherwise', async (t) => {
