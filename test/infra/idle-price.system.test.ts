@@ -1,5 +1,5 @@
 /**
- * A packaged stack costs as much idle as README and the documents say, and the policies of `deployer-policy` allow its
+ * A stack costs as much idle as README and the documents say, and the policies of `deployer-policy` allow its
  * deployment.
  */
 import assert from 'node:assert/strict';
@@ -13,48 +13,62 @@ import {
 } from '../../infra/template/deployer-policy.ts';
 import { type Packaged, packageProject } from '../support/packaging.ts';
 import type { Template } from '../support/template.ts';
+import { composeJob, composeSharedRedis } from './compose.ts';
 
-const SHARING = ['--param', 'redis=shared', '--param', 'redisStack=shared-redis-dev'];
-const SHARED = ['--config', 'shared-redis.yml', '--param', 'jobs=a@dev,b@dev,c@dev'];
+const SHARING = { redis: 'shared', redisStack: 'shared-redis-dev' };
+const SHARED = { parameters: { jobs: 'a@dev,b@dev,c@dev' } };
+const ALL = {
+  redisAuth: 'iam',
+  respondAsync: 'on',
+  alarmEmail: 'ops@example.com',
+  tracing: 'on',
+  provisioned: 1,
+  domain: 'api.example.com',
+  certificateArn: 'arn:aws:acm:us-east-1:123456789012:certificate/0',
+};
 
+/** As test/infra/compose.ts makes them, in a moment. */
 const STACKS = {
-  dev: [],
-  prod: ['--stage', 'prod'],
-  url: ['redis=url', 'redisUrl=rediss://redis.example.com:6379', 'redisPassword=/my-job/redis'].flatMap(
-    (parameter) => ['--param', parameter],
-  ),
-  serverless: ['--param', 'redis=serverless'],
-  all: [
-    'redisAuth=iam',
-    'respondAsync=on',
-    'alarmEmail=ops@example.com',
-    'tracing=on',
-    'provisioned=1',
-    'domain=api.example.com',
-    'certificateArn=arn:aws:acm:us-east-1:123456789012:certificate/0',
-  ].flatMap((parameter) => ['--param', parameter]),
-  sharing: SHARING,
-  sharingProd: ['--stage', 'prod', ...SHARING],
-  shared: SHARED,
-  sharedProd: ['--stage', 'prod', ...SHARED],
+  dev: composeJob(),
+  prod: composeJob({ stage: 'prod' }),
+  url: composeJob({
+    parameters: {
+      redis: 'url',
+      redisUrl: 'rediss://redis.example.com:6379',
+      redisPassword: '/my-job/redis',
+    },
+  }),
+  serverless: composeJob({ parameters: { redis: 'serverless' } }),
+  table: composeJob({ parameters: { results: 'dynamodb' } }),
+  all: composeJob({ parameters: ALL }),
+  sharing: composeJob({ parameters: SHARING }),
+  sharingProd: composeJob({ stage: 'prod', parameters: SHARING }),
+  shared: composeSharedRedis(SHARED),
+  sharedProd: composeSharedRedis({ stage: 'prod', ...SHARED }),
 } as const;
 
-describe('a packaged stack', () => {
+describe('a stack', () => {
   const packages: Packaged[] = [];
-  const templates = new Map<string, Template>();
+  const templates = new Map<string, Template>(Object.entries(STACKS));
 
   before(async () => {
-    for (const [name, options] of Object.entries(STACKS)) {
+    const parameters = Object.entries(ALL).flatMap(([name, value]) => ['--param', `${name}=${value}`]);
+    for (const [name, options] of Object.entries({ dev: [], all: parameters })) {
       const packaged = await packageProject({ options });
       packages.push(packaged);
       assert.equal(packaged.exitCode, 0, packaged.output);
-      templates.set(name, await packaged.template());
+      templates.set(`packaged ${name}`, await packaged.template());
     }
   });
   after(() => Promise.all(packages.map((packaged) => packaged.remove())));
 
+  test('costs idle as much when it is packaged', () => {
+    for (const name of ['dev', 'all'] as const)
+      assert.deepEqual(idlePrice(templates.get(`packaged ${name}`) as Template), idlePrice(STACKS[name]));
+  });
+
   const priceOf = (name: keyof typeof STACKS) => {
-    const price = idlePrice(templates.get(name) as Template);
+    const price = idlePrice(STACKS[name]);
     assert.deepEqual(price.unknown, []);
     return price;
   };
@@ -64,13 +78,13 @@ describe('a packaged stack', () => {
 
   test('costs idle what README, tutorial and docs/explanation/costs.md say', async () => {
     const [dev, prod] = [priceOf('dev').dollars, priceOf('prod').dollars].map((sum) => sum?.toFixed(2));
-    const [own, serverless] = [priceOf('url').dollars, priceOf('serverless').dollars].map((sum) =>
-      sum?.toFixed(2),
+    const [table, own, serverless] = (['table', 'url', 'serverless'] as const).map((name) =>
+      priceOf(name).dollars?.toFixed(2),
     );
     assert.match(
       await document('README.md'),
       new RegExp(
-        `${own} dollars with a Redis that you have, ${serverless} with a serverless one, ${dev} with a node of its own, ${prod} with two`,
+        `${own} dollars with a Redis that you have, ${table} with a table in DynamoDB, ${serverless} with a serverless Redis, ${dev} with a node of its own, ${prod} with two`,
       ),
     );
     assert.match(await document('docs/tutorial/first-model.md'), new RegExp(`costs ${dev} dollars a month`));
