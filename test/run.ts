@@ -17,7 +17,7 @@ const MADE = join(ROOT, 'node_modules', '.cache', 'tests');
 const CONCURRENCY = 4;
 const CONCURRENCY_OF_LONG = 5;
 /** A process that ends by no means is ended, and has failed. */
-const PROCESS_MS = 600_000;
+const PROCESS_MS = 1_200_000;
 
 /**
  * Folders and files below test/ that share a process, in the order of their starts: those with the most time first, and at
