@@ -228,7 +228,16 @@ describe('the console', () => {
           (await page.locator('.code pre').textContent()) ?? '',
           /client\.predict\(\{"image": "digit-3\.png"\}\)/,
         );
+        // What is refused is not asked about, and neither is the picture before it.
+        const refused = { name: 'rows.ndjson', mimeType: 'application/x-ndjson', buffer: Buffer.from('{}') };
+        await page.locator('input[type=file]').setInputFiles(refused);
+        await page.getByText('rows.ndjson is not a JPEG').waitFor();
+        assert.equal(await page.locator('.drop img, .bars').count(), 0);
+        await page.getByRole('button', { name: 'Predict' }).click();
+        await page.getByText('image: choose, drop or draw a picture').waitFor();
         await page.getByRole('button', { name: 'Draw' }).click();
+        await page.locator('canvas').waitFor();
+        assert.equal(await page.getByRole('alert').count(), 0);
         const box = await page.locator('canvas').boundingBox();
         assert.ok(box);
         await page.mouse.move(box.x + box.width / 2, box.y + 20);
@@ -240,6 +249,18 @@ describe('the console', () => {
         await page.locator('textarea').fill('{"instances": [{"image": [1]}]}');
         await page.getByRole('button', { name: 'Predict' }).click();
         assert.match((await page.getByRole('alert').textContent()) ?? '', /image/);
+        // What was written goes into the form, or the page says that it does not.
+        const way = (name: string) => page.getByRole('button', { name, exact: true }).click();
+        await way('Form');
+        assert.equal(await page.locator('textarea').inputValue(), '[1]');
+        assert.equal(await page.getByRole('alert').count(), 0);
+        await way('JSON');
+        const two = '{"instances": [{"image": [1]}, {"image": [2]}]}';
+        await page.locator('textarea').fill(two);
+        await way('Form');
+        await page.getByText('The form cannot hold the JSON that you wrote').waitFor();
+        await way('JSON');
+        assert.equal(await page.locator('textarea').inputValue(), two);
         // The error's answer has the status 400, which the browser reports.
         assert.deepEqual(
           problems.filter((text) => !text.includes('400')),
