@@ -100,7 +100,7 @@ describe('links into the console', { skip: NO_BROWSER }, () => {
     await page.getByRole('button', { name: 'Save as CSV' }).click();
     const text = await readFile(await (await download).path(), 'utf8');
     const [head, ...rows] = text.replace('\ufeff', '').trimEnd().split('\r\n');
-    assert.equal(head, 'uri,status,finishedAt,model,identity,code,error,result');
+    assert.equal(head, 'uri,status,finishedAt (UTC),model,identity,code,error,result');
     assert.deepEqual(
       rows.map((row) => /^("(?:[^"]|"")*"),"succeeded",/.exec(row)?.[1] ?? '').toSorted(byText),
       [`"'=1+1"`, `"${URI.replaceAll('"', '""')}"`].toSorted(byText),
