@@ -13,7 +13,7 @@ export function JobsCard() {
   const state = value.jobs.find(({ id }) => id === chosen)?.state ?? 'gone';
   return (
     <Card title="Jobs over files" aside={<span class="quiet">newest first</span>}>
-      <div class="scroll" tabIndex={0}>
+      <div class="scroll" tabIndex={0} role="region" aria-label="Jobs over files">
         <table class="jobs">
           <thead>
             <tr>
@@ -62,10 +62,10 @@ function JobRow({ job, onCancel }: { job: JobFacts; onCancel: (id: string) => vo
         {error !== undefined && <p class="quiet">{error}</p>}
         {results !== undefined && <p class="quiet">{results}</p>}
       </th>
-      <td>
+      <td data-label="State">
         <span class={`badge ${BADGES[state] ?? ''}`}>{state}</span>
       </td>
-      <td>
+      <td data-label="Rows">
         {(total !== undefined || mayEnd(state)) && (
           <progress
             value={total === undefined ? undefined : rows}
@@ -80,8 +80,8 @@ function JobRow({ job, onCancel }: { job: JobFacts; onCancel: (id: string) => vo
           in {countText(files)} {files === 1 ? 'file' : 'files'}
         </span>
       </td>
-      <td>{countText(errors)}</td>
-      <td>{dollars === undefined ? '–' : `$${dollars.toPrecision(2)}`}</td>
+      <td data-label="Errors">{countText(errors)}</td>
+      <td data-label="Cost">{dollars === undefined ? '–' : `$${dollars.toPrecision(2)}`}</td>
       <td>
         {mayEnd(state) && (
           <button type="button" class="small" onClick={() => onCancel(id)} aria-label={`Cancel ${id}`}>

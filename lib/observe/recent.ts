@@ -102,7 +102,7 @@ function largestOf(dtype: DType, shape: readonly number[], data: NamedTensor['da
 /** All digits, as in an answer: rounded, 0.99999 would be 1. */
 function shown(value: unknown, dtype: DType): string {
   if (dtype === 'bool') return String(value === 1);
-  const number = dtype === 'float16' ? float16Value(Number(value)) : value;
-  const isFraction = typeof number === 'number' && Number.isFinite(number) && !Number.isInteger(number);
-  return isFraction ? numberText(value as number, dtype) : String(number).slice(0, 40);
+  if (typeof value !== 'number') return String(value).slice(0, 40);
+  const number = dtype === 'float16' ? float16Value(value) : value;
+  return Number.isFinite(number) && !Number.isInteger(number) ? numberText(value, dtype) : String(number);
 }

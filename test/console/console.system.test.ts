@@ -342,6 +342,11 @@ describe('the console', () => {
         await letter.waitFor();
         const { y = Infinity, height = 0 } = (await letter.boundingBox()) ?? {};
         assert.ok(y + height < size.height, `${y} of ${size.height} pixels`);
+        const edit = await page.getByRole('button', { name: /^Edit/ }).first().boundingBox();
+        assert.equal(edit?.y, y, 'both buttons are in one line');
+        const list = `document.querySelector('.waiting .rows')`;
+        const hidden = await page.evaluate<number>(`${list}.scrollHeight - ${list}.clientHeight`);
+        assert.ok(size === LARGE || hidden <= 0, `${hidden} pixels of the dead letters are hidden`);
         await page.getByRole('banner').getByRole('link', { name: 'API docs' }).click();
         await page.getByRole('heading', { name: /^Cluster Serving: / }).waitFor();
         await page.context().close();

@@ -41,8 +41,8 @@ describe('jobs over files in the console', { skip: NO_BROWSER }, () => {
     const facts = { units: files, known: {}, bytes: 9, files, startedAt: '2026-11-29T00:00:00.000Z' };
     await place.objects.put(begun, JSON.stringify(facts));
     await place.objects.put(`${parts}${partName({ unit: 0, row: 0, rows, errors: 7, ms: 900 })}`, '{}\n');
-    for (let unit = 0; total !== undefined && unit < files; unit++)
-      await place.objects.put(`${ends}${unitName(unit)}-${total / files}`, '');
+    const units = total === undefined ? [] : Array.from({ length: files }, (_, unit) => unitName(unit));
+    for (const unit of units) await place.objects.put(`${ends}${unit}-${Number(total) / files}`, '');
     if (failure !== undefined)
       await place.objects.put(failed, JSON.stringify({ error: failure, code: 'conflict' }));
   }
@@ -112,6 +112,11 @@ describe('jobs over files in the console', { skip: NO_BROWSER }, () => {
     await opened.page.getByRole('table').waitFor();
     const width = await opened.page.evaluate<number>('document.documentElement.scrollWidth');
     assert.ok(width <= 390, `${width}`);
+    const table = await opened.page.evaluate<number>(`document.querySelector('.jobs').scrollWidth`);
+    assert.ok(table <= 366, `${table}: the rest of the table is hidden`);
+    const { x = 999, width: wide = 0 } =
+      (await opened.page.getByRole('button', { name: 'Cancel d-running' }).boundingBox()) ?? {};
+    assert.ok(x + wide <= 390, `the button ends at ${x + wide}`);
     assert.deepEqual(await accessibilityProblems(opened.page), []);
     await opened.page.context().close();
   });
