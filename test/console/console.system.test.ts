@@ -432,16 +432,23 @@ describe('the console', () => {
       test(`at ${size.width} pixels the hour, the records and what is in S3 are there, and no name becomes HTML`, async () => {
         const { page, problems, foreign } = await openConsole(size);
         await page.evaluate(RECORD_TEXTS);
+        await page.route('**/console/api/live', async (route) => {
+          const facts = (await (await route.fetch()).json()) as { steps: { waited: number }[] };
+          const steps = facts.steps.map((step) => ({ ...step, waited: 1_000_000 }));
+          await route.fulfill({ json: { ...facts, steps } });
+        });
         await view(page, 'Live');
         await page
           .getByRole('img', { name: /^Time to answer a record, last \d+ minutes; at \d\d:\d\d:\d\d:/ })
           .waitFor();
         assert.equal(await page.locator('.chart').count(), 8);
         await page.getByText(/^Last \d+ minutes$/).waitFor();
-        const times = new Set(
-          (await page.evaluate<string[]>('canvasTexts')).filter((text) => /^\d\d:\d\d$/.test(text)),
-        );
+        const texts = await page.evaluate<string[]>('canvasTexts');
+        const minutes = texts.filter((text) => text.endsWith(' min'));
+        assert.deepEqual([...new Set(minutes)], ['10 min']);
+        const times = new Set(texts.filter((text) => /^\d\d:\d\d$/.test(text)));
         assert.ok(times.size >= 2, `the axes have ${times.size} times`);
+        assert.equal(await page.getByText('without jobs over files').count(), 2);
         // A number and its chart are one reading.
         const chart = page.locator('.chart').filter({ hasText: 'Messages in the queue' });
         const tile = page.locator('.tiles div').filter({ hasText: 'In the queue' });
