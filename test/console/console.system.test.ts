@@ -466,6 +466,18 @@ describe('the console', () => {
         const row = page.locator('.rows summary').filter({ hasText: 'numbers' });
         await row.click();
         await page.getByText('"status": "succeeded"').waitFor();
+        const states = async () => new Set(await page.locator('details .badge').allTextContents());
+        await page.getByRole('button', { name: 'Failed', exact: true }).click();
+        await until(async () => (await states()).size === 1);
+        assert.deepEqual(await states(), new Set(['failed']));
+        const touched = await page.getByRole('button', { name: 'Failed', exact: true }).boundingBox();
+        assert.ok(size === LARGE || (touched?.height ?? 0) >= 32, `${touched?.height} pixels`);
+        await page.getByRole('button', { name: 'All', exact: true }).click();
+        await page.getByRole('searchbox').fill('Succeeded');
+        await until(async () => (await states()).size === 1);
+        assert.deepEqual(await states(), new Set(['succeeded']));
+        await page.getByRole('searchbox').fill('the record failed 5 times');
+        await page.getByText('max_receives_exceeded: the record failed').first().waitFor();
         await page.getByRole('searchbox').fill('max_receives');
         assert.equal(await page.locator('details .uri').textContent(), HOSTILE);
         assert.equal(await page.locator('main img').count(), 0);
