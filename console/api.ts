@@ -49,6 +49,8 @@ export interface ModelFacts {
   readonly notes: readonly string[];
   /** The import report, as text. */
   readonly report: Part<{ readonly text: string }>;
+  /** The names of further models behind the same address; absent for a worker. */
+  readonly further?: Part<readonly string[]> | undefined;
   readonly caller: Caller;
 }
 
