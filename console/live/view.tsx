@@ -127,13 +127,14 @@ function chartsOf(facts: LiveFacts) {
 type LineOf = ReturnType<typeof hourOf>['line'];
 type ChartFacts = Omit<ComponentProps<typeof Chart>, 'span' | 'times'>;
 
-const [SECOND, MINUTE] = [1_000, 60_000];
 /** Round ms, seconds and minutes. */
-const TIME_TICKS = [
-  ...[1, 2, 5, 10, 20, 50, 100, 200, 500],
-  ...[1, 2, 5, 10, 20, 30].map((count) => count * SECOND),
-  ...[1, 2, 5, 10, 20, 30, 60, 120, 360, 720].map((count) => count * MINUTE),
-];
+const TIME_TICKS = (
+  [
+    [1, [1, 2, 5, 10, 20, 50, 100, 200, 500]],
+    [1_000, [1, 2, 5, 10, 20, 30]],
+    [60_000, [1, 2, 5, 10, 20, 30, 60, 120, 360, 720]],
+  ] as const
+).flatMap(([unit, counts]) => counts.map((count) => count * unit));
 
 function workCharts(line: LineOf): ChartFacts[] {
   const perSecond = (count: number) => (count * 1000) / STEP_MS;
