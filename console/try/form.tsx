@@ -161,7 +161,7 @@ export function TryModel({ inputs, outputs, caller, filled: linked }: TryOptions
       </form>
       {isLeft && (
         <p class="missing" role="status">
-          The form cannot hold the JSON that you wrote. It is kept under JSON until the form is changed.
+          The form cannot hold this JSON. It is kept under JSON until the form is changed.
         </p>
       )}
       {error !== undefined && <Problem text={error} />}

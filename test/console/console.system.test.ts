@@ -258,7 +258,7 @@ describe('the console', () => {
         const two = '{"instances": [{"image": [1]}, {"image": [2]}]}';
         await page.locator('textarea').fill(two);
         await way('Form');
-        await page.getByText('The form cannot hold the JSON that you wrote').waitFor();
+        await page.getByText('The form cannot hold this JSON').waitFor();
         await way('JSON');
         assert.equal(await page.locator('textarea').inputValue(), two);
         // The error's answer has the status 400, which the browser reports.
