@@ -97,8 +97,8 @@ export async function post(path: string, body: string): Promise<Answered> {
 }
 
 /** @throws ApiError */
-export async function resultOf(uri: string, identity: string): Promise<string> {
-  const query = `uri=${encodeURIComponent(uri)}&identity=${encodeURIComponent(identity)}`;
+export async function resultOf(uri: string, identity: string | undefined): Promise<string> {
+  const query = new URLSearchParams({ uri, ...(identity !== undefined && { identity }) });
   return (await send(`predictions?${query}`)).text();
 }
 

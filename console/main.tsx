@@ -128,7 +128,8 @@ function TokenForm({ wasWrong, onToken }: { wasWrong: boolean; onToken: () => Pr
     <form class="card token" onSubmit={submit}>
       <h2>This service needs its token</h2>
       <p class="quiet">
-        It is in the file that was given with --token-file. This tab forgets it when it is closed.
+        It is in the file that <code>--token-file</code> names, or in the file <code>token</code> of the data
+        folder with <code>--make-token</code>. This tab forgets it when it is closed.
       </p>
       {wasWrong && <Problem text="The service does not know this token." />}
       <label>

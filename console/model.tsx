@@ -31,6 +31,7 @@ export function ModelView({ facts, filled }: { facts: ModelFacts; filled: string
         <Facts facts={facts} />
         {facts.kind === 'model' && <Ports title="Inputs" ports={inputs} />}
         {facts.kind === 'model' && <Ports title="Outputs" ports={outputs} />}
+        <Further further={facts.further} job={facts.job} />
         <Report facts={facts} />
       </div>
     </div>
@@ -124,6 +125,33 @@ function sizesText(row: PortFacts['row']): string {
 }
 
 const SHOWN_NAMES = 200;
+
+/** The page asks the job's own model; these are asked by their names. */
+function Further({ further = [], job }: Pick<ModelFacts, 'further' | 'job'>) {
+  if (!isUnavailable(further) && further.length === 0) return null;
+  return (
+    <Card title="Further models">
+      {isUnavailable(further) ? (
+        <Missing why={further.unavailable} />
+      ) : (
+        <>
+          <p class="quiet">
+            A request names one, as <code>/predict?model={further[0]}</code>. This page asks{' '}
+            <code>{job}</code>.
+          </p>
+          <ul class="notes">
+            {further.slice(0, SHOWN_NAMES).map((name) => (
+              <li key={name}>
+                <code>{name}</code>
+              </li>
+            ))}
+          </ul>
+          {further.length > SHOWN_NAMES && <p class="quiet">and {further.length - SHOWN_NAMES} more</p>}
+        </>
+      )}
+    </Card>
+  );
+}
 
 function PortNotes({ port: { image, takes, names, optional } }: { port: PortFacts }) {
   const size = image && image.width > 0 ? `, ${image.width} × ${image.height}` : '';

@@ -113,7 +113,7 @@ export function Help({ about, children }: { about: string; children: ComponentCh
 export function Problem({ text }: { text: string }) {
   return (
     <p class="problem" role="alert">
-      {text}
+      <Words text={text} />
     </p>
   );
 }
@@ -187,41 +187,62 @@ interface ConfirmOptions {
   readonly title: string;
   readonly children: ComponentChildren;
   readonly verb: string;
+  /** What the button says that changes nothing. Default: Cancel. */
+  readonly keep?: string;
+  /** Why there is nothing to confirm any more. */
+  readonly over?: string | undefined;
   /** @returns what was done */
   readonly onConfirm: () => Promise<string>;
   readonly onClose: () => void;
 }
 
 /** Asks before something is changed, and says what came of it. */
-export function Confirm({ title, children, verb, onConfirm, onClose }: ConfirmOptions) {
+export function Confirm({
+  title,
+  children,
+  verb,
+  keep = 'Cancel',
+  over,
+  onConfirm,
+  onClose,
+}: ConfirmOptions) {
   const dialog = useRef<HTMLDialogElement>(null);
+  const main = useRef<HTMLButtonElement>(null);
+  const close = useRef<HTMLButtonElement>(null);
   const [state, setState] = useState<{ busy?: true; done?: string; error?: string }>({});
+  const { busy, done, error } = state;
+  const isAsking = done === undefined && (busy || over === undefined);
   useEffect(() => dialog.current?.showModal(), []);
+  // A button that is disabled or gone loses the focus to the page.
+  useEffect(() => {
+    if (!isAsking) close.current?.focus();
+    else if (error !== undefined) main.current?.focus();
+  }, [state, isAsking]);
   const confirm = async () => {
     setState({ busy: true });
     try {
       setState({ done: await onConfirm() });
-    } catch (error) {
-      setState({ error: errorText(error) });
+    } catch (failure) {
+      setState({ error: errorText(failure) });
     }
   };
-  const { busy, done, error } = state;
   return (
     <dialog ref={dialog} aria-labelledby="confirm-title" onClose={onClose}>
-      <h2 id="confirm-title">{title}</h2>
-      <div>{children}</div>
+      <h2 id="confirm-title">{done === undefined ? title : 'Done'}</h2>
+      {done === undefined && <div>{children}</div>}
       {error !== undefined && <Problem text={error} />}
+      {done === undefined && !isAsking && <p class="missing">{over}</p>}
       {done !== undefined && (
         <p class="good" role="status">
-          {done}
+          <Words text={done} />
         </p>
       )}
       <footer>
-        <button type="button" onClick={() => dialog.current?.close()}>
-          {done === undefined ? 'Cancel' : 'Close'}
+        <button type="button" ref={close} onClick={() => dialog.current?.close()}>
+          {isAsking ? keep : 'Close'}
         </button>
-        {done === undefined && (
-          <button type="button" class="main" disabled={busy} onClick={() => void confirm()}>
+        {isAsking && (
+          <button type="button" ref={main} class="main" disabled={busy} onClick={() => void confirm()}>
             {busy ? 'One moment…' : verb}
           </button>
         )}

@@ -14,7 +14,7 @@ import { captureFacts } from '../../local/console/captures.ts';
 import { exampleOfVersion } from '../../local/console/example.ts';
 import { JobPlace } from '../../local/console/job-place.ts';
 import { cancelJob, jobList } from '../../local/console/jobs.ts';
-import { inputFacts, outputFacts } from '../../local/console/model.ts';
+import { furtherModels, inputFacts, outputFacts } from '../../local/console/model.ts';
 import type { Notices } from '../../local/console/notices.ts';
 import type { ConsoleSource } from '../../local/console/source.ts';
 import {
@@ -155,6 +155,7 @@ async function modelFacts(options: RemoteOptions, versions: VersionPlace | undef
     filter: place?.job.postProcessing ?? '',
     notes: [],
     report: { unavailable: 'An import report stays where the model was imported.' },
+    ...(place && !isWorker && { further: await furtherModels(place.s3, place.bucket, job) }),
     caller: {
       url: http,
       auth: access.auth ?? 'none',

@@ -44,7 +44,7 @@ export function summaryText(summary: Summary, isLocal: boolean): string {
     const lines = first.slice(0, 3).map((line) => `  ${JSON.stringify(line)}`);
     const cost = `about ${dollars(estimateOf(summary))} on AWS, by the time of the first ${first.length} rows (${where})`;
     return [
-      `${count(total)} rows in ${count(files)} files; of the first ${first.length}, ${errors} are errors`,
+      `${count(total)} rows in ${count(files)} ${files === 1 ? 'file' : 'files'}; of the first ${first.length}, ${errors} are errors`,
       ...lines,
       cost,
     ].join('\n');
@@ -59,8 +59,9 @@ export function summaryText(summary: Summary, isLocal: boolean): string {
 }
 
 export function progressText({ rows, total, errors, files }: Progress): string {
-  const of = total === undefined ? ', which are being counted,' : ` of ${count(total)}`;
-  return `${count(rows)}${of} rows in ${count(files)} files, ${count(errors)} errors`;
+  const far =
+    total === undefined ? `${count(rows)} rows answered so far` : `${count(rows)} of ${count(total)} rows`;
+  return `${far} in ${count(files)} ${files === 1 ? 'file' : 'files'}, ${count(errors)} errors`;
 }
 
 const STATES = {

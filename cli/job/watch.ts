@@ -33,7 +33,7 @@ export async function watchJob(place: JobPlace, id: string, output: Output): Pro
           `job ${id} has not begun in ${BEGIN_MS / 1000} s: does the deployment take jobs (\`jobs.maximumConcurrency\` in config.yaml)? It begins once it does`,
         );
       const { rows = 0, total } = found.progress ?? {};
-      const label = total === undefined ? `job ${id}, counting rows` : `rows of job ${id}`;
+      const label = total === undefined ? `job ${id}, ${rows} rows answered so far` : `rows of job ${id}`;
       progress.update({ label, done: rows, total });
       await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
     }

@@ -1,6 +1,6 @@
 /** `model replay`: asks a model what was captured, and compares its answers with those that clients got. */
 import { join } from 'node:path';
-import type { ReplayFacts } from '../../console/api.ts';
+import type { ReplayFacts } from '../../console/captures.ts';
 import type { JobConfig } from '../../lib/config/job.ts';
 import { isCapturing } from '../../lib/contract/capture.ts';
 import { asError, badRequest } from '../../lib/contract/errors.ts';

@@ -12,6 +12,8 @@ export interface Line {
 
 interface ChartOptions {
   readonly title: string;
+  /** What the title leaves open. */
+  readonly note?: string;
   /** The time that the axis shows, as `last 5 minutes`. */
   readonly span: string;
   /** Seconds since 1970. */
@@ -25,13 +27,18 @@ interface ChartOptions {
   readonly least?: number;
   /** True if all values are whole numbers. */
   readonly isCount?: boolean;
+  /** Between two lines of the axis: one of these. Default: round decimal numbers. */
+  readonly ticks?: readonly number[];
 }
 
 const HEIGHT = 132;
+/** A character of a label. */
+const LABEL_PX = 6.5;
 /** Between two times of the axis: close enough that the axis of a phone has two at least. */
 const MINUTES = [1, 2, 3, 5, 10, 15];
 
-export function Chart({ title, span, times, lines, format, most, least = 1, isCount = false }: ChartOptions) {
+export function Chart(options: ChartOptions) {
+  const { title, note, span, times, lines, format, most, least = 1, isCount = false, ticks } = options;
   const place = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   const [at, setAt] = useState<number | null>(null);
@@ -41,7 +48,7 @@ export function Chart({ title, span, times, lines, format, most, least = 1, isCo
     const element = place.current;
     if (!element) return undefined;
     const made = new uPlot(
-      optionsOf(element, lines, { format, most, least, isCount, onCursor: setAt }),
+      optionsOf(element, lines, { format, most, least, isCount, ticks, onCursor: setAt }),
       [[0]],
       element,
     );
@@ -62,7 +69,9 @@ export function Chart({ title, span, times, lines, format, most, least = 1, isCo
   return (
     <figure class="chart">
       <figcaption>
-        <h2>{title}</h2>
+        <h2>
+          {title} {note !== undefined && <span class="quiet">{note}</span>}
+        </h2>
         <span class="keys">
           {at !== null && <time>{clockText(times[at] ?? 0)}</time>}
           {lines.map(({ name, color, values }) => (
@@ -91,13 +100,14 @@ interface Drawn {
   readonly most: number | undefined;
   readonly least: number;
   readonly isCount: boolean;
+  readonly ticks: readonly number[] | undefined;
   readonly onCursor: (index: number | null) => void;
 }
 
 function optionsOf(
   element: HTMLElement,
   lines: readonly Line[],
-  { format, most, least, isCount, onCursor }: Drawn,
+  { format, most, least, isCount, ticks, onCursor }: Drawn,
 ): uPlot.Options {
   const style = getComputedStyle(element);
   const color = (name: string) => style.getPropertyValue(name).trim();
@@ -124,8 +134,11 @@ function optionsOf(
       },
       {
         ...axis,
-        size: 52,
+        // No label is cut, however large.
+        size: (_, labels) =>
+          Math.max(52, 14 + LABEL_PX * Math.max(...(labels ?? []).map((one) => one.length))),
         space: 34,
+        ...(ticks && { incrs: [...ticks] }),
         values: (_, splits) =>
           splits.map((value) => (isCount && !Number.isInteger(value) ? '' : format(value))),
       },

@@ -41,7 +41,7 @@ function Hour({ facts }: { facts: LiveFacts }) {
   return (
     <>
       <div class="overview">
-        <Numbers title={`Since the start, ${timeText(since).slice(0, -3)}`}>
+        <Numbers title={`Since the start, ${timeText(since).slice(0, -3)}, ${NO_JOBS}`}>
           <Tile name="Requests" value={countText(total.requests)} />
           <Tile name="Records" value={countText(total.finished)} />
           <Tile name="Failed records" value={countText(total.failed)} isBad={total.failed > 0} />
@@ -74,12 +74,16 @@ function Hour({ facts }: { facts: LiveFacts }) {
   );
 }
 
+/** These counters are those of GET /metrics, which has none of jobs. */
+const NO_JOBS = 'without jobs over files';
+
 const SPAN_NOTE =
   'One point every ten seconds, by the clock of your browser. The charts show up to 60 minutes.';
 
 const MEANINGS = {
   Request: 'a call that asks for predictions, over HTTP or gRPC; one request may hold many records.',
-  Record: 'one thing to predict: a picture, a text, a row. It came in a request or through the queue.',
+  Record:
+    'one thing to predict: a picture, a text, a row. It came in a request or through the queue. Rows of jobs over files are counted in the times, the batches and the workers alone.',
   'Time to answer':
     'from the arrival of a record at the model to its answer, the wait for a free worker included. Half of the records were faster than the median, and 95 of 100 took no longer than that line; each is accurate to 4.5 %.',
   'Messages in the queue':
@@ -123,11 +127,21 @@ function chartsOf(facts: LiveFacts) {
 type LineOf = ReturnType<typeof hourOf>['line'];
 type ChartFacts = Omit<ComponentProps<typeof Chart>, 'span' | 'times'>;
 
+/** Round ms, seconds and minutes. */
+const TIME_TICKS = (
+  [
+    [1, [1, 2, 5, 10, 20, 50, 100, 200, 500]],
+    [1_000, [1, 2, 5, 10, 20, 30]],
+    [60_000, [1, 2, 5, 10, 20, 30, 60, 120, 360, 720]],
+  ] as const
+).flatMap(([unit, counts]) => counts.map((count) => count * unit));
+
 function workCharts(line: LineOf): ChartFacts[] {
   const perSecond = (count: number) => (count * 1000) / STEP_MS;
   return [
     {
       title: 'Records per second',
+      note: NO_JOBS,
       lines: [
         line('succeeded', '--accent', ({ finished, failed }) => perSecond(finished - failed)),
         line('failed', '--bad', ({ failed }) => perSecond(failed)),
@@ -147,6 +161,7 @@ function workCharts(line: LineOf): ChartFacts[] {
         line('99 of 100', '--bad', ({ p99 }) => p99),
       ],
       format: timeSpan,
+      ticks: TIME_TICKS,
     },
   ];
 }
@@ -163,6 +178,7 @@ function queueCharts(line: LineOf): ChartFacts[] {
       title: 'Longest wait in the queue',
       lines: [line('longest wait', '--warm', ({ waited }) => waited)],
       format: timeSpan,
+      ticks: TIME_TICKS,
     },
   ];
 }

@@ -6,7 +6,8 @@ const COLUMNS = ['uri', 'status', 'finishedAt', 'model', 'identity', 'code', 'er
 /** RFC 4180, with a byte order mark, without which a spreadsheet reads another encoding than UTF-8. */
 export function csvOf(records: readonly RecordFacts[]): string {
   const rows = records.map((record) => COLUMNS.map((column) => cellOf(record[column] ?? '')).join(','));
-  return `\ufeff${[COLUMNS.join(','), ...rows].join('\r\n')}\r\n`;
+  const head = COLUMNS.map((column) => (column === 'finishedAt' ? 'finishedAt (UTC)' : column));
+  return `\ufeff${[head.join(','), ...rows].join('\r\n')}\r\n`;
 }
 
 /** A text that a spreadsheet would take for a formula is led in by an apostrophe. */

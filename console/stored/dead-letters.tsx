@@ -128,24 +128,26 @@ function LetterRow({ letter, onReplay, onEdit }: RowOptions) {
       <span class="quiet result">
         {letter.reason} · {attemptsText(letter.attempts)} · {bytesText(letter.bytes)}
       </span>
-      {onReplay && (
+      <span class="pair">
+        {onReplay && (
+          <button
+            type="button"
+            class="small"
+            onClick={() => onReplay(letter)}
+            aria-label={`Replay ${letter.uri ?? letter.id}`}
+          >
+            Replay
+          </button>
+        )}
         <button
           type="button"
           class="small"
-          onClick={() => onReplay(letter)}
-          aria-label={`Replay ${letter.uri ?? letter.id}`}
+          onClick={() => onEdit(letter)}
+          aria-label={`Edit ${letter.uri ?? letter.id}`}
         >
-          Replay
+          Edit
         </button>
-      )}
-      <button
-        type="button"
-        class="small"
-        onClick={() => onEdit(letter)}
-        aria-label={`Edit ${letter.uri ?? letter.id}`}
-      >
-        Edit
-      </button>
+      </span>
     </li>
   );
 }

@@ -10,9 +10,10 @@ export function JobsCard() {
   const [chosen, setChosen] = useState<string>();
   const { value } = asked;
   if (value === undefined || isUnavailable(value) || value.jobs.length === 0) return null;
+  const state = value.jobs.find(({ id }) => id === chosen)?.state ?? 'gone';
   return (
     <Card title="Jobs over files" aside={<span class="quiet">newest first</span>}>
-      <div class="scroll" tabIndex={0}>
+      <div class="scroll" tabIndex={0} role="region" aria-label="Jobs over files">
         <table class="jobs">
           <thead>
             <tr>
@@ -35,6 +36,8 @@ export function JobsCard() {
         <Confirm
           title="Cancel this job?"
           verb="Cancel the job"
+          keep="Keep it running"
+          over={mayEnd(state) ? undefined : `The job is ${state}: there is nothing to cancel.`}
           onConfirm={async () => (await act<Done>('cancel', { id: chosen })).done}
           onClose={() => {
             setChosen(undefined);
@@ -52,7 +55,6 @@ export function JobsCard() {
 
 function JobRow({ job, onCancel }: { job: JobFacts; onCancel: (id: string) => void }) {
   const { id, state, rows, total, errors, files, error, results, dollars } = job;
-  const mayEnd = state === 'running' || state === 'waiting';
   return (
     <tr>
       <th scope="row">
@@ -60,24 +62,28 @@ function JobRow({ job, onCancel }: { job: JobFacts; onCancel: (id: string) => vo
         {error !== undefined && <p class="quiet">{error}</p>}
         {results !== undefined && <p class="quiet">{results}</p>}
       </th>
-      <td>
+      <td data-label="State">
         <span class={`badge ${BADGES[state] ?? ''}`}>{state}</span>
       </td>
-      <td>
-        <progress
-          value={total === undefined ? undefined : rows}
-          max={total || 1}
-          aria-label={`Rows of ${id}`}
-        />
+      <td data-label="Rows">
+        {(total !== undefined || mayEnd(state)) && (
+          <progress
+            value={total === undefined ? undefined : rows}
+            max={total || 1}
+            aria-label={`Rows of ${id}`}
+          />
+        )}
         <span class="quiet">
-          {countText(rows)} of {total === undefined ? 'rows that are being counted' : countText(total)} in{' '}
-          {countText(files)} {files === 1 ? 'file' : 'files'}
+          {total === undefined
+            ? `${countText(rows)} rows answered so far`
+            : `${countText(rows)} of ${countText(total)}`}{' '}
+          in {countText(files)} {files === 1 ? 'file' : 'files'}
         </span>
       </td>
-      <td>{countText(errors)}</td>
-      <td>{dollars === undefined ? '–' : `$${dollars.toPrecision(2)}`}</td>
+      <td data-label="Errors">{countText(errors)}</td>
+      <td data-label="Cost">{dollars === undefined ? '–' : `$${dollars.toPrecision(2)}`}</td>
       <td>
-        {mayEnd && (
+        {mayEnd(state) && (
           <button type="button" class="small" onClick={() => onCancel(id)} aria-label={`Cancel ${id}`}>
             Cancel
           </button>
@@ -85,6 +91,10 @@ function JobRow({ job, onCancel }: { job: JobFacts; onCancel: (id: string) => vo
       </td>
     </tr>
   );
+}
+
+function mayEnd(state: string): boolean {
+  return state === 'running' || state === 'waiting';
 }
 
 const BADGES: Readonly<Partial<Record<JobFacts['state'], string>>> = { done: 'succeeded', failed: 'failed' };

@@ -4,7 +4,7 @@ import { linkTo } from '../address.ts';
 import type { RecentRecords, RecordFacts } from '../api.ts';
 import { errorText, resultOf } from '../client.ts';
 import { clipped, indented } from '../try/answer.ts';
-import { Card, CopyButton, Empty, Loaded, Problem, timeText, useAsked } from '../ui.tsx';
+import { Card, Choice, CopyButton, Empty, Loaded, Problem, timeText, useAsked } from '../ui.tsx';
 import { csvOf } from './csv.ts';
 import { DeadLettersCard } from './dead-letters.tsx';
 import { JobsCard } from './jobs.tsx';
@@ -13,13 +13,14 @@ import { NoticesCard } from './notices.tsx';
 /** A record that a link names. */
 interface Linked {
   readonly uri: string;
-  readonly identity: string;
+  /** Of an enqueue; undefined: of the last one. */
+  readonly identity?: string | undefined;
 }
 
 /** @param chosen of the address of the page */
 export function linkedRecord(chosen: URLSearchParams): Linked | undefined {
   const [uri, identity] = [chosen.get('uri'), chosen.get('identity')];
-  return uri && identity ? { uri, identity } : undefined;
+  return uri ? { uri, identity: identity || undefined } : undefined;
 }
 
 export function RecordsView({ linked }: { linked: Linked | undefined }) {
@@ -37,8 +38,11 @@ export function RecordsView({ linked }: { linked: Linked | undefined }) {
   );
 }
 
+const SHOWN = ['All', 'Failed'] as const;
+
 function Records({ records }: { records: readonly RecordFacts[] }) {
   const [sought, setSought] = useState('');
+  const [shown, setShown] = useState<(typeof SHOWN)[number]>('All');
   if (records.length === 0) {
     return (
       <Empty title="No record has come through the queue yet.">
@@ -47,14 +51,21 @@ function Records({ records }: { records: readonly RecordFacts[] }) {
       </Empty>
     );
   }
-  const found = records.filter(({ uri, code }) => `${uri} ${code ?? ''}`.includes(sought));
+  const found = records.filter((record) => {
+    const { uri, status, code = '', error = '', result = '' } = record;
+    const text = [uri, status, code, error, result].join(' ').toLowerCase();
+    return (shown === 'All' || status === 'failed') && text.includes(sought.trim().toLowerCase());
+  });
   return (
     <>
-      <label class="field search">
-        <span>Find a record by its uri or error code</span>
-        <input type="search" value={sought} onInput={(event) => setSought(event.currentTarget.value)} />
-      </label>
-      <SaveButton records={found} />
+      <div class="tools">
+        <label class="field search">
+          <span>Find a record by its uri, state, error or result</span>
+          <input type="search" value={sought} onInput={(event) => setSought(event.currentTarget.value)} />
+        </label>
+        <Choice label="State" options={SHOWN} value={shown} onChange={setShown} />
+        <SaveButton records={found} />
+      </div>
       <ul class="rows">
         {found.map((record) => (
           <RecordRow key={`${record.identity} ${record.finishedAt}`} record={record} />
@@ -103,9 +114,14 @@ function LinkedCard({ uri, identity }: Linked) {
   const { full, load } = useResult({ uri, identity });
   useEffect(() => void load(), []);
   return (
-    <Card title="The record of the link" aside={<a href="#records">Close</a>}>
+    <Card title="Linked record" aside={<a href="#records">Close</a>}>
       <p>
-        <code>{uri}</code>, identity <code>{identity}</code>
+        <code>{uri}</code>
+        {identity !== undefined && (
+          <>
+            , identity <code>{identity}</code>
+          </>
+        )}
       </p>
       <FullResult full={full} />
     </Card>

@@ -1,5 +1,5 @@
 /** The last replay of captures as a picture: by class and by distance, and the worst records. Absent for a job that captures nothing. */
-import type { CaptureFacts, ReplayFacts } from '../api.ts';
+import type { CaptureFacts, ReplayFacts } from '../captures.ts';
 import { isUnavailable } from '../client.ts';
 import { Card, Missing, Problem, timeText, useAsked } from '../ui.tsx';
 

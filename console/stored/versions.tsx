@@ -27,9 +27,15 @@ export function VersionsView({ onActivated }: { onActivated: () => Promise<void>
                 <code>cluster-serving model push</code> brings one.
               </Empty>
             )}
+            {trial.canary && (
+              <p class="quiet" id={HELD}>
+                No other version can serve while the canary <code>{trial.canary.version}</code> runs: promote
+                or end it first.
+              </p>
+            )}
             <ul class="rows">
               {versions.map((one) => (
-                <VersionRow key={one.version} one={one} onChoose={setChosen} />
+                <VersionRow key={one.version} one={one} isHeld={!!trial.canary} onChoose={setChosen} />
               ))}
             </ul>
             <p class="quiet">
@@ -60,7 +66,17 @@ function verbOf({ before }: Version): string {
   return before ? 'Roll back' : 'Promote';
 }
 
-function VersionRow({ one, onChoose }: { one: Version; onChoose: (version: Version) => void }) {
+/** The element that says why no version can be chosen. */
+const HELD = 'held';
+
+interface RowOptions {
+  readonly one: Version;
+  /** A canary runs, beside which no other version takes over. */
+  readonly isHeld: boolean;
+  readonly onChoose: (version: Version) => void;
+}
+
+function VersionRow({ one, isHeld, onChoose }: RowOptions) {
   const { version, uploadedAt, bytes, format, batching, serves, before, trial } = one;
   return (
     <li class="letter">
@@ -85,6 +101,8 @@ function VersionRow({ one, onChoose }: { one: Version; onChoose: (version: Versi
         <button
           type="button"
           class="small"
+          disabled={isHeld}
+          aria-describedby={isHeld ? HELD : undefined}
           onClick={() => onChoose(one)}
           aria-label={`${verbOf(one)} ${version}`}
         >

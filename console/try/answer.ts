@@ -151,11 +151,14 @@ function cellText(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
-/** Six digits of a fraction; whole numbers in full. */
+/** Six digits of a fraction, and those behind them that keep it from becoming a whole number; whole numbers in full. */
 export function numberText(value: number): string {
   if (Number.isInteger(value)) return String(value);
   const size = Math.abs(value);
-  return size >= 1e-4 && size < 1e6 ? String(Number(value.toPrecision(6))) : value.toExponential(3);
+  if (size < 1e-4 || size >= 1e6) return value.toExponential(3);
+  let digits = 6;
+  while (Number.isInteger(Number(value.toPrecision(digits)))) digits++;
+  return String(Number(value.toPrecision(digits)));
 }
 
 /** The share of a bar's track that is filled, 0 to 1. Values of 0 to 1 fill a track of 1. */

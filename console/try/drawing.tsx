@@ -5,7 +5,7 @@ import type { Given } from './request.ts';
 
 const SIZE = 224;
 const PEN = 22;
-const FILE_NAME = 'drawing.png';
+export const DRAWING = 'drawing.png';
 const INKS = ['White on black', 'Black on white'] as const;
 type Ink = (typeof INKS)[number];
 
@@ -15,7 +15,6 @@ export function Drawing({ onPicture }: { onPicture: (given: Given, runsNow: bool
   const [ink, setInk] = useState<Ink>('White on black');
   /** The drawing as a file, which the lines of a program name. */
   const [file, setFile] = useState<string>();
-  // Another ink starts an empty drawing.
   useEffect(() => clear(canvas.current, ink), [ink]);
   const draw = (event: PointerEvent, begins: boolean) => {
     if (!canvas.current || (!begins && !isDown.current)) return;
@@ -28,10 +27,11 @@ export function Drawing({ onPicture }: { onPicture: (given: Given, runsNow: bool
     isDown.current = false;
     const url = canvas.current?.toDataURL('image/png') ?? '';
     setFile(url);
-    onPicture({ text: url.replace(/^data:[^,]*,/, ''), fileName: FILE_NAME }, true);
+    onPicture({ text: url.replace(/^data:[^,]*,/, ''), fileName: DRAWING }, true);
   };
-  const erase = () => {
-    clear(canvas.current, ink);
+  const erase = (next: Ink) => {
+    clear(canvas.current, next);
+    setInk(next);
     setFile(undefined);
     onPicture({ text: '' }, false);
   };
@@ -49,14 +49,14 @@ export function Drawing({ onPicture }: { onPicture: (given: Given, runsNow: bool
         onPointerCancel={end}
       />
       <div class="stack">
-        <Choice label="Ink" options={INKS} value={ink} onChange={setInk} />
-        <button type="button" onClick={erase}>
+        <Choice label="Ink" options={INKS} value={ink} onChange={erase} />
+        <button type="button" onClick={() => erase(ink)}>
           Clear
         </button>
         <p class="quiet">Draw large: the square becomes the picture. Each stroke asks again.</p>
         {file !== undefined && (
-          <a href={file} download={FILE_NAME}>
-            Save {FILE_NAME}
+          <a href={file} download={DRAWING}>
+            Save {DRAWING}
           </a>
         )}
       </div>

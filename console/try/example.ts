@@ -17,6 +17,7 @@ export function exampleValues(
   const { instances } = JSON.parse(body, (_, value: unknown) => {
     const isWhole = typeof value === 'number' && Number.isInteger(value);
     if (isWhole && (!Number.isSafeInteger(value) || Object.is(value, -0))) isExact = false;
+    if (typeof value === 'number' && !Number.isFinite(value)) isExact = false;
     return value;
   }) as { readonly instances: readonly unknown[] };
   const byName = isExact ? namedValues(instances[0], inputs) : undefined;
@@ -26,6 +27,18 @@ export function exampleValues(
     return byName.has(input.name) ? [[input.name, givenOf(input, byName.get(input.name))]] : [];
   });
   return given.every(([, value]) => value) ? (Object.fromEntries(given) as Values) : undefined;
+}
+
+/** @returns undefined for a body that the form cannot hold: other parts, several records, or not to the last digit */
+export function heldValues(body: string, inputs: readonly PortFacts[]): Values | undefined {
+  try {
+    const { instances, ...others }: Readonly<Record<string, unknown>> = JSON.parse(body);
+    if (!Array.isArray(instances) || instances.length !== 1 || Object.keys(others).length > 0)
+      return undefined;
+    return exampleValues({ body, isGolden: true }, inputs, () => '');
+  } catch {
+    return undefined;
+  }
 }
 
 /** By the names of the inputs; those of columns, and a bare value, are the only input's. */

@@ -6,7 +6,7 @@ import { Card, Choice, CopyButton, Problem } from '../ui.tsx';
 import { type Shown, shownAnswer } from './answer.ts';
 import { type Language, predictLines } from './code.ts';
 import { drawnPicture } from './drawing.tsx';
-import { exampleValues } from './example.ts';
+import { exampleValues, heldValues } from './example.ts';
 import { InputField } from './field.tsx';
 import { linkedValues, linkOf } from './link.ts';
 import { bodyOf, exampleOf, type Field, fieldsOf, type Given, type Values } from './request.ts';
@@ -50,7 +50,14 @@ function useAnswer(outputs: readonly PortFacts[]) {
     }
     if (isLast()) setBusy(false);
   };
-  return { ask, busy, result, error };
+  /** What is shown, or still under way, no longer belongs to what is filled in. */
+  const forget = () => {
+    asked.current++;
+    setBusy(false);
+    setResult(undefined);
+    setError(undefined);
+  };
+  return { ask, forget, busy, result, error };
 }
 
 function firstValues(inputs: readonly PortFacts[]): Values {
@@ -72,37 +79,68 @@ async function filledExample(inputs: readonly PortFacts[]) {
   return { body: example.body, found: exampleValues(example, inputs, drawnPicture) };
 }
 
-export function TryModel({ inputs, outputs, caller, filled: linked }: TryOptions) {
+/** What is filled in: the form, or the JSON of a request, whichever was changed last. */
+function useFilled(inputs: readonly PortFacts[], linked: string, onChange: () => void) {
   const [way, setWay] = useState<(typeof WAYS)[number]>('Form');
   const [values, setValues] = useState<Values>(() => ({
     ...firstValues(inputs),
     ...linkedValues(linked, inputs),
   }));
+  /** Undefined: that of the form. */
   const [json, setJson] = useState<string>();
-  const { ask, busy, result, error } = useAnswer(outputs);
-  const filled = tried(() => fieldsOf(inputs, values));
-  const body = way === 'JSON' ? (json ?? textOf(filled)) : undefined;
+  const write = (next: string) => {
+    setJson(next);
+    onChange();
+  };
+  const give = (next: Values) => {
+    setValues(next);
+    setJson(undefined);
+    onChange();
+  };
+  const choose = (next: typeof way) => {
+    const found = next === 'Form' && json !== undefined ? heldValues(json, inputs) : undefined;
+    if (found) give(found);
+    setWay(next);
+    onChange();
+  };
+  /** @param next an example; as JSON where the form cannot hold it */
+  const fill = (next: Values | string) => {
+    if (typeof next === 'string') setJson(next);
+    else {
+      setValues(next);
+      setJson(undefined);
+    }
+    setWay(typeof next === 'string' ? 'JSON' : 'Form');
+  };
+  const fields = tried(() => fieldsOf(inputs, values));
+  const body = way === 'JSON' ? (json ?? textOf(fields)) : undefined;
+  const isLeft = way === 'Form' && json !== undefined;
+  return { way, values, fields, body, isLeft, write, give, choose, fill };
+}
 
-  const run = (fields?: readonly Field[]) => ask(() => body ?? bodyOf(fields ?? fieldsOf(inputs, values)));
+export function TryModel({ inputs, outputs, caller, filled: linked }: TryOptions) {
+  const { ask, forget, busy, result, error } = useAnswer(outputs);
+  const filled = useFilled(inputs, linked, forget);
+  const { way, values, fields, body, isLeft } = filled;
+
+  const run = (given?: readonly Field[]) => ask(() => body ?? bodyOf(given ?? fieldsOf(inputs, values)));
   const give = (name: string, given: Given, runsNow = false) => {
     const next = { ...values, [name]: given };
-    setValues(next);
-    const fields = runsNow && inputs.length === 1 ? tried(() => fieldsOf(inputs, next)) : undefined;
-    if (fields) void run(fields);
+    filled.give(next);
+    const whole = runsNow && inputs.length === 1 ? tried(() => fieldsOf(inputs, next)) : undefined;
+    if (whole) void run(whole);
   };
   const fill = () =>
     ask(async () => {
       const { found, body: raw } = await filledExample(inputs);
-      if (found) setValues(found);
-      else setJson(raw);
-      setWay(found ? 'Form' : 'JSON');
+      filled.fill(found ?? raw);
       return found ? bodyOf(fieldsOf(inputs, found)) : raw;
     });
   return (
     <Card
       title="Try it"
       class="try"
-      aside={<Choice label="How to ask" options={WAYS} value={way} onChange={setWay} />}
+      aside={<Choice label="How to ask" options={WAYS} value={way} onChange={filled.choose} />}
     >
       <form
         onSubmit={(event) => {
@@ -113,7 +151,7 @@ export function TryModel({ inputs, outputs, caller, filled: linked }: TryOptions
         {way === 'Form' ? (
           <Fields inputs={inputs} values={values} onGive={give} />
         ) : (
-          <BodyField body={body ?? ''} onBody={setJson} />
+          <BodyField body={body ?? ''} onBody={filled.write} />
         )}
         <Buttons
           busy={busy}
@@ -121,11 +159,16 @@ export function TryModel({ inputs, outputs, caller, filled: linked }: TryOptions
           link={way === 'Form' ? linkOf(values) : undefined}
         />
       </form>
+      {isLeft && (
+        <p class="missing" role="status">
+          The form cannot hold this JSON. It is kept under JSON until the form is changed.
+        </p>
+      )}
       {error !== undefined && <Problem text={error} />}
       <div aria-live="polite">{result && <AnswerView {...result} />}</div>
-      {filled && way === 'Form' && (
+      {fields && way === 'Form' && (
         <CodeLines
-          lines={(language: Language, url) => predictLines(language, { caller, url }, filled)}
+          lines={(language: Language, url) => predictLines(language, { caller, url }, fields)}
           caller={caller}
         />
       )}

@@ -4,7 +4,7 @@
  */
 import { useEffect, useState } from 'preact/hooks';
 import { Choice, Problem } from '../ui.tsx';
-import { Drawing } from './drawing.tsx';
+import { DRAWING, Drawing } from './drawing.tsx';
 import type { Given } from './request.ts';
 
 interface PictureOptions {
@@ -19,15 +19,23 @@ const TYPES = ['image/jpeg', 'image/png', 'image/webp', 'image/bmp', 'image/gif'
 const MOST_BYTES = 4_400_000;
 
 export function Picture({ given, onPicture }: PictureOptions) {
-  const [way, setWay] = useState<(typeof WAYS)[number]>('File');
+  const [chosen, setChosen] = useState<(typeof WAYS)[number]>('File');
+  // An example is shown as a file, also while a person draws.
+  const isFile = given !== undefined && given.text !== '' && given.fileName !== DRAWING;
+  const way = isFile ? 'File' : chosen;
+  const choose = (next: typeof way) => {
+    // The square is empty, so nothing else may be asked.
+    if (next === 'Draw' && next !== way) onPicture({ text: '' }, false);
+    setChosen(next);
+  };
+  const take = (picture: Given, runsNow: boolean) => {
+    setChosen('File');
+    onPicture(picture, runsNow);
+  };
   return (
     <div class="picture">
-      <Choice label="Where the picture is from" options={WAYS} value={way} onChange={setWay} />
-      {way === 'File' ? (
-        <FilePicture given={given} onPicture={onPicture} />
-      ) : (
-        <Drawing onPicture={onPicture} />
-      )}
+      <Choice label="Where the picture is from" options={WAYS} value={way} onChange={choose} />
+      {way === 'File' ? <FilePicture given={given} onPicture={take} /> : <Drawing onPicture={onPicture} />}
     </div>
   );
 }
@@ -41,8 +49,9 @@ function FilePicture({ given, onPicture }: PictureOptions) {
     if (!file) return;
     const problem = problemOf(file);
     setError(problem);
-    if (problem !== undefined) return;
-    onPicture({ text: await base64Of(file), fileName: file.name }, true);
+    // The picture before is not what is asked about any more.
+    if (problem !== undefined) onPicture({ text: '' }, false);
+    else onPicture({ text: await base64Of(file), fileName: file.name }, true);
   };
   useEffect(() => {
     const paste = (event: ClipboardEvent) => {
@@ -79,7 +88,7 @@ function FilePicture({ given, onPicture }: PictureOptions) {
           }}
         />
       </label>
-      {error !== undefined && <Problem text={error} />}
+      {error !== undefined && text === '' && <Problem text={error} />}
     </>
   );
 }

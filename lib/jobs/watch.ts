@@ -4,19 +4,12 @@
  */
 
 import { badRequest, ServingError } from '../contract/errors.ts';
-import { elementAt } from '../contract/present.ts';
 import { type Begun, DRY_ROWS } from './begin.ts';
-import { covered, path, readPart, type StoredPart } from './cover.ts';
+import { covered, path, type StoredPart } from './cover.ts';
 import { WINDOW_SECONDS } from './openai/batch.ts';
+import { countProgress } from './progress.ts';
 import { errorLimit, type JobKeys, type JobRequest, keysOf, type Progress } from './request.ts';
-import {
-  type JobDeps,
-  type JobStore,
-  type Message,
-  readJson,
-  requestOf,
-  type WatchMessage,
-} from './store.ts';
+import { type JobDeps, type Message, readJson, requestOf, type WatchMessage } from './store.ts';
 
 /** Seconds between two looks, the longer a job runs. */
 const FIRST_SECONDS = 1;
@@ -78,23 +71,12 @@ function assertErrors({ total, rows, errors }: Progress, { maxErrors }: JobReque
     throw badRequest(`${errors} of ${rows} rows are errors, more than ${maxErrors}`);
 }
 
-async function look(keys: JobKeys, begun: Begun, { dryRun }: JobRequest, { store, bucket, now }: JobDeps) {
-  const ends = new Map(Object.entries(begun.known).map(([unit, rows]) => [Number(unit), rows]));
-  for await (const name of namesBelow(store, bucket, keys.ends)) {
-    const [unit = 0, rows = 0] = name[0].split('-').map(Number);
-    ends.set(unit, rows);
-  }
-  const parts: StoredPart[] = [];
-  for await (const [name, bytes] of namesBelow(store, bucket, keys.parts)) {
-    const part = readPart(name, bytes);
-    if (part) parts.push(part);
-  }
-  const isCounted = ends.size >= begun.units;
-  const total = isCounted ? [...ends.values()].reduce((sum, rows) => sum + rows, 0) : undefined;
-  const progress: Progress = { ...covered(parts), files: begun.files, total, parts: parts.length };
+async function look(keys: JobKeys, begun: Begun, { dryRun }: JobRequest, deps: JobDeps) {
+  const { progress, parts, ends } = await countProgress(keys, begun, deps);
+  const { total } = progress;
   const whole = total === undefined ? undefined : wholeOf(parts, ends, { ...progress, total }, dryRun);
   if (!whole) return { progress, whole };
-  return { progress, whole: { ...whole, answeredAt: new Date(now()).toISOString() } };
+  return { progress, whole: { ...whole, answeredAt: new Date(deps.now()).toISOString() } };
 }
 
 /** Undefined while parts are missing. */
@@ -114,13 +96,4 @@ function wholeOf(
   }
   const pieces = all.map(({ name, bytes }) => [name, bytes] as const);
   return { ...progress, ...covered(all), ms: progress.ms, pieces };
-}
-
-async function* namesBelow(
-  store: JobStore,
-  bucket: string,
-  prefix: string,
-): AsyncGenerator<readonly [string, number]> {
-  for await (const page of store.pages({ bucket, key: prefix }))
-    for (const { key, bytes } of page) yield [elementAt(key.split(prefix), 1, key), bytes];
 }

@@ -1,7 +1,7 @@
 /** Remembers the last records of the queue whose results were stored, with the beginning of each: nothing more is written. */
 import type { DType } from '../contract/tensor.ts';
 import type { NamedTensor } from '../contract/values.ts';
-import { rankingOf } from '../pipeline/answer/postprocess.ts';
+import { numberText, rankingOf } from '../pipeline/answer/postprocess.ts';
 import { float16Value } from '../pipeline/bind/cast.ts';
 import type { FinishedRecord } from '../pipeline/decode.ts';
 import type { Fact, Observer } from '../pipeline/observer.ts';
@@ -99,10 +99,10 @@ function largestOf(dtype: DType, shape: readonly number[], data: NamedTensor['da
   return Number.isNaN(data[best]) ? undefined : best;
 }
 
-/** Fractions are rounded for the eye; whole numbers are not. */
+/** All digits, as in an answer: rounded, 0.99999 would be 1. */
 function shown(value: unknown, dtype: DType): string {
   if (dtype === 'bool') return String(value === 1);
-  const number = dtype === 'float16' ? float16Value(Number(value)) : value;
-  const isFraction = typeof number === 'number' && !Number.isInteger(number);
-  return isFraction ? String(Number(number.toPrecision(4))) : String(number).slice(0, 40);
+  if (typeof value !== 'number') return String(value).slice(0, 40);
+  const number = dtype === 'float16' ? float16Value(value) : value;
+  return Number.isFinite(number) && !Number.isInteger(number) ? numberText(value, dtype) : String(number);
 }

@@ -1,5 +1,6 @@
 /** Reads for a console how many captures were lost, and the report of the last replay. */
-import type { CaptureFacts, Part, ReplayFacts } from '../../console/api.ts';
+import type { Part } from '../../console/api.ts';
+import type { CaptureFacts, ReplayFacts } from '../../console/captures.ts';
 import type { CaptureReader } from '../../lib/s3/capture-reader.ts';
 
 const NOTHING = 'Nothing is captured: `capture.share` in config.yaml.';

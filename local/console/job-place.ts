@@ -1,6 +1,8 @@
 /** The jobs over files of a service: what their objects say of each. */
 import { fileJobsPrefix } from '../../lib/contract/names.ts';
+import type { Begun } from '../../lib/jobs/begin.ts';
 import { readPart } from '../../lib/jobs/cover.ts';
+import { countProgress } from '../../lib/jobs/progress.ts';
 import { type JobRequest, keysOf, type Progress, readRequest, type Summary } from '../../lib/jobs/request.ts';
 import { readJson } from '../../lib/jobs/store.ts';
 import { JobObjects } from '../../lib/s3/job-store.ts';
@@ -82,18 +84,18 @@ export class JobPlace {
   }
 
   async state(id: string): Promise<JobState> {
-    const { summary, failed, cancelled, progress } = this.keys(id);
-    const { objects } = this;
-    const done = await readJson<Summary>(objects, summary);
+    const keys = this.keys(id);
+    const { objects, bucket } = this;
+    const done = await readJson<Summary>(objects, keys.summary);
     if (done) return { state: 'done', summary: done };
-    const [error, end, far] = await Promise.all([
-      readJson<{ readonly error: string }>(objects, failed),
-      objects.text(cancelled),
-      readJson<Progress>(objects, progress),
+    const [error, end, begun] = await Promise.all([
+      readJson<{ readonly error: string }>(objects, keys.failed),
+      objects.text(keys.cancelled),
+      readJson<Begun>(objects, keys.begun),
     ]);
-    if (error)
-      return { state: 'failed', error: error.error, examples: await this.#examples(id), progress: far };
-    if (end) return { state: 'cancelled', progress: far };
-    return { state: far ? 'running' : 'waiting', progress: far };
+    const progress = begun && (await countProgress(keys, begun, { store: objects, bucket })).progress;
+    if (error) return { state: 'failed', error: error.error, examples: await this.#examples(id), progress };
+    if (end) return { state: 'cancelled', progress };
+    return { state: progress ? 'running' : 'waiting', progress };
   }
 }

@@ -25,7 +25,7 @@ import { captureFacts } from './captures.ts';
 import { exampleOfVersion } from './example.ts';
 import { JobPlace } from './job-place.ts';
 import { cancelJob, jobList } from './jobs.ts';
-import { inputFacts, outputFacts, sharing } from './model.ts';
+import { furtherModels, inputFacts, outputFacts, sharing } from './model.ts';
 import { Notices } from './notices.ts';
 import type { ReplayPlace } from './replay.ts';
 import type { ConsoleSource } from './source.ts';
@@ -134,7 +134,7 @@ function enqueue(scope: Scope, record: SentRecord): Promise<void> {
 }
 
 async function modelFacts({ scope, model, served, hasToken }: LocalConsoleOptions): Promise<ModelFacts> {
-  const { job } = scope.environment;
+  const { job, bucket } = scope.environment;
   const common = {
     job: job.jobName,
     release: installation().version,
@@ -168,6 +168,7 @@ async function modelFacts({ scope, model, served, hasToken }: LocalConsoleOption
       batching: { why: why ?? sharing(separable) },
       notes: isFirst ? served.modelNotes : [],
       report: await reportOf(served.importReport, isFirst),
+      further: await furtherModels(scope.get(s3Client), bucket, job.jobName),
     };
   });
 }

@@ -1,9 +1,13 @@
 /** Describes a model's inputs and outputs for the page, which makes its form from them. */
-import type { PortFacts } from '../../console/api.ts';
+import type { Part, PortFacts } from '../../console/api.ts';
 import type { JobConfig } from '../../lib/config/job.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
+import { namedModelsPrefix } from '../../lib/contract/names.ts';
 import type { ModelNames, TensorSpec } from '../../lib/contract/values.ts';
 import { mayHaveClasses, rowShape } from '../../lib/pipeline/batch/batch-axes.ts';
 import { imageSettings } from '../../lib/pipeline/bind/image-choice.ts';
+import { listModelNames } from '../../lib/registry/model-names.ts';
+import type { S3Client } from '../../lib/s3/objects.ts';
 
 type Settings = Pick<JobConfig, 'image' | 'inputAlreadyBatched'>;
 
@@ -59,4 +63,13 @@ function imageOf(spec: TensorSpec, { image }: Settings): PortFacts['image'] {
   if (typeof depth === 'number' && !CHANNELS.includes(depth)) return undefined;
   if (typeof depth === 'string' && Object.keys(image).length === 0) return undefined;
   return { width: width ?? 0, height: height ?? 0, isGrey: channels === 'grey' };
+}
+
+/** The names of the further models of a job, as they are in S3. */
+export async function furtherModels(s3: S3Client, bucket: string, job: string): Promise<Part<string[]>> {
+  try {
+    return (await listModelNames(s3, { bucket, prefix: namedModelsPrefix(job) })).toSorted();
+  } catch (error) {
+    return { unavailable: ServingError.from(error).publicMessage };
+  }
 }

@@ -1,6 +1,5 @@
 /** The data and actions of a console. The single machine and the command `console` each implement it. */
 import type {
-  CaptureFacts,
   DeadLetterPage,
   Done,
   EditableLetter,
@@ -13,6 +12,7 @@ import type {
   TimerFacts,
   Versions,
 } from '../../console/api.ts';
+import type { CaptureFacts } from '../../console/captures.ts';
 import type { JobList } from '../../console/jobs.ts';
 
 export interface ConsoleSource {

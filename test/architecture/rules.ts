@@ -38,7 +38,7 @@ export const LEVELS: readonly (readonly string[])[] = [
   ['lib/openapi/'],
   ['lib/http/'],
   ['lib/compose/'],
-  // The page /console runs in a browser; console/api.ts is what it shares with local and cli.
+  // The page /console runs in a browser; console/api.ts, jobs.ts and captures.ts are what it shares with local and cli.
   ['functions/', 'sdk/', 'embedded-redis/', 'console/'],
   // A compiler, from the bytes of files up to the walk of an import. Never part of a deployed function.
   ['onnx-import/wire/'],

@@ -228,7 +228,16 @@ describe('the console', () => {
           (await page.locator('.code pre').textContent()) ?? '',
           /client\.predict\(\{"image": "digit-3\.png"\}\)/,
         );
+        // What is refused is not asked about, and neither is the picture before it.
+        const refused = { name: 'rows.ndjson', mimeType: 'application/x-ndjson', buffer: Buffer.from('{}') };
+        await page.locator('input[type=file]').setInputFiles(refused);
+        await page.getByText('rows.ndjson is not a JPEG').waitFor();
+        assert.equal(await page.locator('.drop img, .bars').count(), 0);
+        await page.getByRole('button', { name: 'Predict' }).click();
+        await page.getByText('image: choose, drop or draw a picture').waitFor();
         await page.getByRole('button', { name: 'Draw' }).click();
+        await page.locator('canvas').waitFor();
+        assert.equal(await page.getByRole('alert').count(), 0);
         const box = await page.locator('canvas').boundingBox();
         assert.ok(box);
         await page.mouse.move(box.x + box.width / 2, box.y + 20);
@@ -240,6 +249,18 @@ describe('the console', () => {
         await page.locator('textarea').fill('{"instances": [{"image": [1]}]}');
         await page.getByRole('button', { name: 'Predict' }).click();
         assert.match((await page.getByRole('alert').textContent()) ?? '', /image/);
+        // What was written goes into the form, or the page says that it does not.
+        const way = (name: string) => page.getByRole('button', { name, exact: true }).click();
+        await way('Form');
+        assert.equal(await page.locator('textarea').inputValue(), '[1]');
+        assert.equal(await page.getByRole('alert').count(), 0);
+        await way('JSON');
+        const two = '{"instances": [{"image": [1]}, {"image": [2]}]}';
+        await page.locator('textarea').fill(two);
+        await way('Form');
+        await page.getByText('The form cannot hold this JSON').waitFor();
+        await way('JSON');
+        assert.equal(await page.locator('textarea').inputValue(), two);
         // The error's answer has the status 400, which the browser reports.
         assert.deepEqual(
           problems.filter((text) => !text.includes('400')),
@@ -321,6 +342,11 @@ describe('the console', () => {
         await letter.waitFor();
         const { y = Infinity, height = 0 } = (await letter.boundingBox()) ?? {};
         assert.ok(y + height < size.height, `${y} of ${size.height} pixels`);
+        const edit = await page.getByRole('button', { name: /^Edit/ }).first().boundingBox();
+        assert.equal(edit?.y, y, 'both buttons are in one line');
+        const list = `document.querySelector('.waiting .rows')`;
+        const hidden = await page.evaluate<number>(`${list}.scrollHeight - ${list}.clientHeight`);
+        assert.ok(size === LARGE || hidden <= 0, `${hidden} pixels of the dead letters are hidden`);
         await page.getByRole('banner').getByRole('link', { name: 'API docs' }).click();
         await page.getByRole('heading', { name: /^Cluster Serving: / }).waitFor();
         await page.context().close();
@@ -406,16 +432,23 @@ describe('the console', () => {
       test(`at ${size.width} pixels the hour, the records and what is in S3 are there, and no name becomes HTML`, async () => {
         const { page, problems, foreign } = await openConsole(size);
         await page.evaluate(RECORD_TEXTS);
+        await page.route('**/console/api/live', async (route) => {
+          const facts = (await (await route.fetch()).json()) as { steps: { waited: number }[] };
+          const steps = facts.steps.map((step) => ({ ...step, waited: 1_000_000 }));
+          await route.fulfill({ json: { ...facts, steps } });
+        });
         await view(page, 'Live');
         await page
           .getByRole('img', { name: /^Time to answer a record, last \d+ minutes; at \d\d:\d\d:\d\d:/ })
           .waitFor();
         assert.equal(await page.locator('.chart').count(), 8);
         await page.getByText(/^Last \d+ minutes$/).waitFor();
-        const times = new Set(
-          (await page.evaluate<string[]>('canvasTexts')).filter((text) => /^\d\d:\d\d$/.test(text)),
-        );
+        const texts = await page.evaluate<string[]>('canvasTexts');
+        const minutes = texts.filter((text) => text.endsWith(' min'));
+        assert.deepEqual([...new Set(minutes)], ['10 min']);
+        const times = new Set(texts.filter((text) => /^\d\d:\d\d$/.test(text)));
         assert.ok(times.size >= 2, `the axes have ${times.size} times`);
+        assert.equal(await page.getByText('without jobs over files').count(), 2);
         // A number and its chart are one reading.
         const chart = page.locator('.chart').filter({ hasText: 'Messages in the queue' });
         const tile = page.locator('.tiles div').filter({ hasText: 'In the queue' });
@@ -433,6 +466,18 @@ describe('the console', () => {
         const row = page.locator('.rows summary').filter({ hasText: 'numbers' });
         await row.click();
         await page.getByText('"status": "succeeded"').waitFor();
+        const states = async () => new Set(await page.locator('details .badge').allTextContents());
+        await page.getByRole('button', { name: 'Failed', exact: true }).click();
+        await until(async () => (await states()).size === 1);
+        assert.deepEqual(await states(), new Set(['failed']));
+        const touched = await page.getByRole('button', { name: 'Failed', exact: true }).boundingBox();
+        assert.ok(size === LARGE || (touched?.height ?? 0) >= 32, `${touched?.height} pixels`);
+        await page.getByRole('button', { name: 'All', exact: true }).click();
+        await page.getByRole('searchbox').fill('Succeeded');
+        await until(async () => (await states()).size === 1);
+        assert.deepEqual(await states(), new Set(['succeeded']));
+        await page.getByRole('searchbox').fill('the record failed 5 times');
+        await page.getByText('max_receives_exceeded: the record failed').first().waitFor();
         await page.getByRole('searchbox').fill('max_receives');
         assert.equal(await page.locator('details .uri').textContent(), HOSTILE);
         assert.equal(await page.locator('main img').count(), 0);

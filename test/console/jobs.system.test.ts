@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { Browser } from 'playwright-core';
 import { ACTION_HEADER } from '../../console/api.ts';
+import { partName, unitName } from '../../lib/jobs/cover.ts';
 import { JobPlace } from '../../local/console/job-place.ts';
 import type { Stack } from '../../local/service/stack.ts';
 import { accessibilityProblems, NO_BROWSER, openPage, startBrowser } from '../support/browser.ts';
@@ -26,12 +27,22 @@ describe('jobs over files in the console', { skip: NO_BROWSER }, () => {
     for (const close of closers) await close();
   });
 
-  /** A job that no function works on, as its objects say it is. */
-  async function job(id: string, rows: number, failure?: string): Promise<void> {
-    const { manifest, progress, failed } = place.keys(id);
-    const far = { files: 2, total: 2_000, rows, errors: 7, ms: 900, parts: 1, turn: 3 };
+  interface Made {
+    readonly rows: number;
+    readonly total?: number;
+    readonly files?: number;
+    readonly failure?: string;
+  }
+
+  /** A job that no function works on, as its objects say it is: nobody has looked how far it is. */
+  async function job(id: string, { rows, total, files = 2, failure }: Made): Promise<void> {
+    const { manifest, begun, ends, parts, failed } = place.keys(id);
     await place.objects.put(manifest, REQUEST);
-    await place.objects.put(progress, JSON.stringify(far));
+    const facts = { units: files, known: {}, bytes: 9, files, startedAt: '2026-11-29T00:00:00.000Z' };
+    await place.objects.put(begun, JSON.stringify(facts));
+    await place.objects.put(`${parts}${partName({ unit: 0, row: 0, rows, errors: 7, ms: 900 })}`, '{}\n');
+    const units = total === undefined ? [] : Array.from({ length: files }, (_, unit) => unitName(unit));
+    for (const unit of units) await place.objects.put(`${ends}${unit}-${Number(total) / files}`, '');
     if (failure !== undefined)
       await place.objects.put(failed, JSON.stringify({ error: failure, code: 'conflict' }));
   }
@@ -49,15 +60,17 @@ describe('jobs over files in the console', { skip: NO_BROWSER }, () => {
     await until(async () => (await place.ids()).length === 1);
     const [done = ''] = await place.ids();
     await until(async () => (await place.state(done)).state === 'done');
-    await job('a-running', 500);
-    await job('b-failed', 20, 'in/a.csv was changed');
+    await job('a-running', { rows: 500, total: 2_000 });
+    await job('b-failed', { rows: 20, total: 2_000, failure: 'in/a.csv was changed' });
+    await job('c-counting', { rows: 12_800, files: 1 });
     await page.reload();
     const table = page.getByRole('table');
     await table.waitFor();
     const rows = (await table.getByRole('row').allTextContents()).slice(1);
     assert.match(rows[0] ?? '', new RegExp(`^${done}s3://.*results\\.ndjsondone1 of 1 in 1 file1–$`));
-    assert.match(rows[1] ?? '', /^b-failedin\/a\.csv was changedfailed20 of 2,000 in 2 files7–$/);
-    assert.match(rows[2] ?? '', /^a-runningrunning500 of 2,000 in 2 files7–Cancel$/);
+    assert.match(rows[2] ?? '', /^b-failedin\/a\.csv was changedfailed20 of 2,000 in 2 files7–$/);
+    assert.match(rows[1] ?? '', /^c-countingrunning12,800 rows answered so far in 1 file7–Cancel$/);
+    assert.match(rows[3] ?? '', /^a-runningrunning500 of 2,000 in 2 files7–Cancel$/);
     const bar = '[aria-label="Rows of a-running"]';
     assert.equal(await page.evaluate<number>(`document.querySelector('${bar}').position`), 0.25);
     assert.deepEqual(await accessibilityProblems(page), []);
@@ -66,24 +79,44 @@ describe('jobs over files in the console', { skip: NO_BROWSER }, () => {
     assert.equal((await cancel('nothing')).status, 404);
     assert.equal((await cancel(done)).status, 409);
     assert.equal((await place.state('a-running')).state, 'running');
-    await page.getByRole('button', { name: 'Cancel a-running' }).click();
     const dialog = page.getByRole('dialog');
+    await page.getByRole('button', { name: 'Cancel a-running' }).click();
+    await dialog.getByRole('button', { name: 'Keep it running' }).click();
+    assert.equal((await place.state('a-running')).state, 'running');
+    await page.getByRole('button', { name: 'Cancel c-counting' }).click();
     await dialog.getByRole('button', { name: 'Cancel the job' }).click();
-    assert.match((await dialog.getByRole('status').textContent()) ?? '', /^Job a-running is cancelled/);
-    await dialog.getByRole('button', { name: 'Close' }).click();
+    const said = dialog.getByRole('status');
+    assert.match((await said.textContent()) ?? '', /^Job c-counting is cancelled/);
+    assert.equal(await said.locator('code').textContent(), 'cluster-serving job resume c-counting');
+    assert.equal(await dialog.getByRole('heading').textContent(), 'Done');
+    await page.keyboard.press('Enter');
+    await dialog.waitFor({ state: 'detached' });
     await table.getByText('cancelled', { exact: true }).waitFor();
-    assert.equal((await place.state('a-running')).state, 'cancelled');
+    assert.equal((await place.state('c-counting')).state, 'cancelled');
+    assert.equal(await page.getByRole('progressbar', { name: 'Rows of c-counting' }).count(), 0);
+
+    // A job may end while it is asked about.
+    await page.getByRole('button', { name: 'Cancel a-running' }).click();
+    await place.cancel('a-running');
+    await page.evaluate(`document.dispatchEvent(new Event('visibilitychange'))`);
+    await dialog.getByText('The job is cancelled: there is nothing to cancel.').waitFor();
+    assert.deepEqual(await dialog.getByRole('button').allTextContents(), ['Close']);
     assert.deepEqual(problems, []);
     await page.context().close();
   });
 
   test('fit a small screen', async () => {
-    await job('a-running', 500);
+    await job('d-running', { rows: 500, total: 2_000 });
     const opened = await openPage(browser, { viewport: { width: 390, height: 844 }, bypassCSP: true });
     await opened.page.goto(`${stack.url}/#records`);
     await opened.page.getByRole('table').waitFor();
     const width = await opened.page.evaluate<number>('document.documentElement.scrollWidth');
     assert.ok(width <= 390, `${width}`);
+    const table = await opened.page.evaluate<number>(`document.querySelector('.jobs').scrollWidth`);
+    assert.ok(table <= 366, `${table}: the rest of the table is hidden`);
+    const { x = 999, width: wide = 0 } =
+      (await opened.page.getByRole('button', { name: 'Cancel d-running' }).boundingBox()) ?? {};
+    assert.ok(x + wide <= 390, `the button ends at ${x + wide}`);
     assert.deepEqual(await accessibilityProblems(opened.page), []);
     await opened.page.context().close();
   });

@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 
 import { test } from 'node:test';
-import type { CaptureFacts, Part, ReplayFacts } from '../../console/api.ts';
+import type { Part } from '../../console/api.ts';
+import type { CaptureFacts, ReplayFacts } from '../../console/captures.ts';
 import { CaptureReader } from '../../lib/s3/capture-reader.ts';
 import { warmCli, warmCliJson } from '../cli/warm.ts';
 import { accessibilityProblems, NO_BROWSER, openPage, startBrowser } from '../support/browser.ts';

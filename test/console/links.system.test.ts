@@ -56,11 +56,15 @@ describe('links into the console', { skip: NO_BROWSER }, () => {
     await page.route('**/console/api/records', (route) => route.fulfill({ json: { records: [] } }));
     await page.goto('about:blank');
     await page.goto(link);
-    const card = page.locator('.card').filter({ hasText: 'The record of the link' });
+    const card = page.locator('.card').filter({ hasText: 'Linked record' });
     await card.getByText(URI, { exact: true }).waitFor();
     await card.getByText('"status": "succeeded"').waitFor();
     await card.getByRole('link', { name: 'Close' }).click();
     await card.waitFor({ state: 'detached' });
+    // By its uri alone, the last enqueue.
+    await page.goto(`${stack.url}/console#records?uri=${encodeURIComponent(URI)}`);
+    await card.getByText('"status": "succeeded"').waitFor();
+    assert.doesNotMatch((await card.textContent()) ?? '', /, identity/);
     assert.deepEqual(problems, []);
     await page.context().close();
   });
@@ -100,7 +104,7 @@ describe('links into the console', { skip: NO_BROWSER }, () => {
     await page.getByRole('button', { name: 'Save as CSV' }).click();
     const text = await readFile(await (await download).path(), 'utf8');
     const [head, ...rows] = text.replace('\ufeff', '').trimEnd().split('\r\n');
-    assert.equal(head, 'uri,status,finishedAt,model,identity,code,error,result');
+    assert.equal(head, 'uri,status,finishedAt (UTC),model,identity,code,error,result');
     assert.deepEqual(
       rows.map((row) => /^("(?:[^"]|"")*"),"succeeded",/.exec(row)?.[1] ?? '').toSorted(byText),
       [`"'=1+1"`, `"${URI.replaceAll('"', '""')}"`].toSorted(byText),

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { MOST_RECORDS, type PortFacts, STEP_MS, STEPS } from '../../console/api.ts';
-import { barShare, indented, shownAnswer } from '../../console/try/answer.ts';
+import { barShare, indented, numberText, shownAnswer } from '../../console/try/answer.ts';
 import { encodeLines, predictLines } from '../../console/try/code.ts';
 import { exampleValues } from '../../console/try/example.ts';
 import { bodyOf, exampleOf, fieldsOf } from '../../console/try/request.ts';
@@ -128,6 +128,9 @@ test('the last 200 records that were saved are remembered, with the beginning of
   assert.equal(c?.result, 'p: <b>y</b> (3)');
   assert.deepEqual([b?.status, b?.code, b?.error], ['failed', 'model_unavailable', failure.publicMessage]);
   assert.deepEqual([a?.uri, a?.identity, a?.model, a?.result], ['a', 'i-a', 'v1', 'p: 1 (0.75)']);
+  await save([record('e', vector([1e-7, 0.99999344])), record('f', vector([0.99999344, -0.5]))]);
+  assert.equal(recent.list()[0]?.result, 'p: 0 (0.99999344)');
+  assert.equal(recent.list()[1]?.result, 'p: 1 (0.99999344)');
   const many = Array.from({ length: 450 }, (_, i) => record(`m${i}`, vector([1, 2])));
   await save(many);
   assert.deepEqual(
@@ -290,6 +293,13 @@ test('an answer of scores becomes bars with labels, and every other answer a tab
     ['<i>b</i>', 'c', 'a'],
   );
   assert.equal(barShare(0.7, bars.bars), 0.7);
+  assert.deepEqual([0.123456789, 0.99999994, 1, 1.618e-5, 123456.99999].map(numberText), [
+    '0.123457',
+    '0.9999999',
+    '1',
+    '1.618e-5',
+    '123456.99999',
+  ]);
   assert.equal(
     barShare(5, [
       { label: 'x', value: 5 },

@@ -85,12 +85,12 @@ describe('a version on trial in the console', { skip: NO_BROWSER }, () => {
   }
 
   /** Confirms what a button begins. @returns what the dialog says then */
-  async function confirm(page: Page, button: string, verb: string, role: 'status' | 'alert') {
+  async function confirm(page: Page, button: string, verb: string) {
     await page.getByRole('button', { name: button }).click();
     const dialog = page.getByRole('dialog');
     await dialog.getByRole('button', { name: verb, exact: true }).click();
-    const said = (await dialog.getByRole(role).textContent()) ?? '';
-    await dialog.getByRole('button', { name: role === 'status' ? 'Close' : 'Cancel' }).click();
+    const said = (await dialog.getByRole('status').textContent()) ?? '';
+    await dialog.getByRole('button', { name: 'Close' }).click();
     return said;
   }
 
@@ -119,9 +119,13 @@ describe('a version on trial in the console', { skip: NO_BROWSER }, () => {
     assert.deepEqual(await accessibilityProblems(page), []);
     assert.deepEqual(problems, []);
 
-    const refused = await confirm(page, `Promote ${other}`, 'Promote', 'alert');
+    const held = page.getByRole('button', { name: `Promote ${other}` });
+    assert.equal(await held.isDisabled(), true);
+    await page.getByText(`No other version can serve while the canary ${canary} runs`).waitFor();
+    const refused = await act('activate', other);
+    assert.equal(refused.status, 409);
     assert.match(
-      refused,
+      await refused.text(),
       new RegExp(`version ${canary} is a canary since .* and answers 5 % of the records`),
     );
     assert.equal((await current()).version, stack.model);
@@ -133,14 +137,15 @@ describe('a version on trial in the console', { skip: NO_BROWSER }, () => {
     }
     assert.equal((await current()).canary?.version, canary);
 
-    assert.match(await confirm(page, `End the trial of ${canary}`, 'End', 'status'), /has ended/);
+    assert.match(await confirm(page, `End the trial of ${canary}`, 'End'), /has ended/);
     await page.getByText(`Version ${canary} was rolled back at`).waitFor();
+    assert.equal(await held.isDisabled(), false);
     assert.deepEqual([(await current()).canary, (await current()).version], [undefined, stack.model]);
     assert.equal((await act('end', canary)).status, 404);
 
     await tried(2, { kind: 'canary', share: 0.5 });
     await page.reload();
-    const promoted = await confirm(page, `Promote the trial of ${canary}`, 'Promote', 'status');
+    const promoted = await confirm(page, `Promote the trial of ${canary}`, 'Promote');
     assert.match(promoted, new RegExp(`^Version ${canary} is promoted instead of ${stack.model}`));
     await page.getByText(`Version ${canary} was promoted at`).waitFor();
     assert.equal((await current()).version, canary);
@@ -159,7 +164,16 @@ describe('a version on trial in the console', { skip: NO_BROWSER }, () => {
     assert.deepEqual(await accessibilityProblems(page), []);
     const width = await page.evaluate<number>('document.documentElement.scrollWidth');
     assert.ok(width <= 390, `${width} pixels`);
-    await confirm(page, `End the trial of ${shadow}`, 'End', 'status');
+    await confirm(page, `End the trial of ${shadow}`, 'End');
+    // Further models behind the same address are listed beside the job's own.
+    const further = page.locator('.card').filter({ hasText: 'Further models' });
+    const own = page.getByRole('navigation').getByRole('link', { name: 'Model' });
+    const location = { bucket: stack.bucket, prefix: modelPrefix(stack.job, 'prices') };
+    await publishModel(place().s3, location, await modelFolder(hooks, addModel(5)));
+    await page.reload();
+    await own.click();
+    await further.getByRole('listitem').getByText('prices', { exact: true }).waitFor();
+    assert.deepEqual(await accessibilityProblems(page), []);
     assert.equal((await current()).shadow, undefined);
     const { trial: facts } = (await (await fetch(`${stack.url}/console/api/versions`)).json()) as Versions;
     assert.equal(facts.shadow, undefined);
