@@ -228,7 +228,7 @@ describe('the console', () => {
           (await page.locator('.code pre').textContent()) ?? '',
           /client\.predict\(\{"image": "digit-3\.png"\}\)/,
         );
-        // What is refused is not asked about, and neither is the picture before it.
+        // A refused file is not asked about, and neither is the picture before it.
         const refused = { name: 'rows.ndjson', mimeType: 'application/x-ndjson', buffer: Buffer.from('{}') };
         await page.locator('input[type=file]').setInputFiles(refused);
         await page.getByText('rows.ndjson is not a JPEG').waitFor();
@@ -249,7 +249,7 @@ describe('the console', () => {
         await page.locator('textarea').fill('{"instances": [{"image": [1]}]}');
         await page.getByRole('button', { name: 'Predict' }).click();
         assert.match((await page.getByRole('alert').textContent()) ?? '', /image/);
-        // What was written goes into the form, or the page says that it does not.
+        // The JSON goes into the form, or the page says that it does not fit.
         const way = (name: string) => page.getByRole('button', { name, exact: true }).click();
         await way('Form');
         assert.equal(await page.locator('textarea').inputValue(), '[1]');
