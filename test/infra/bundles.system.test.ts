@@ -31,8 +31,8 @@ vm.Script = class extends vm.Script {
 };
 const { handler } = await import(process.argv[1] + '/index.mjs');
 console.log(typeof handler + ', ' + said);`;
-/** 250 MB, of which the runtime takes 46. */
-const MAX_UNZIPPED_BYTES = 50_000_000;
+/** Of 250 MB. The runtime takes 46, and the largest function, jobs, 4. */
+const MAX_UNZIPPED_BYTES = 51_000_000;
 
 describe('the bundles of the functions', () => {
   let folder: string;
