@@ -19,6 +19,15 @@ import type { ImageChoice } from '../pipeline/bind/image-choice.ts';
 import { within } from './load-time.ts';
 import { bindingsOf, packRecords, type SentRecords, unpack } from './packed.ts';
 import type { OnnxSettings } from './runner.ts';
+import {
+  hasEnded,
+  leaveStarting,
+  MOST_LEFT_SECONDS,
+  type Started,
+  secondsOf,
+  takeStarting,
+  UNUSED_MS,
+} from './starting.ts';
 
 export interface IsolatedModel {
   readonly file: string;
@@ -78,15 +87,6 @@ const CHILD = new URL(
  */
 const MOST_OPENING_MS = 15 * 60 * 1000;
 
-interface Started {
-  readonly child: ChildProcess;
-  /** Resolves when the model is open. */
-  readonly ready: Promise<unknown>;
-  isReady: boolean;
-  /** How long events have waited for it. */
-  waitedMs: number;
-}
-
 export class IsolatedRunner {
   readonly #model: IsolatedModel;
   #started: Started | undefined;
@@ -123,6 +123,10 @@ export class IsolatedRunner {
       const leftMs = limitMs - (performance.now() - beganMs);
       return await within(leftMs, ask(started.child, records), 'the model did not end', ' on this record');
     } catch (error) {
+      const leftMs = limitMs - (performance.now() - beganMs);
+      // The model before has ended it, or never opened. This one may well open.
+      if (isOpening && started.isTaken && hasEnded(started.child) && leftMs > 0)
+        return await this.#run(records, leftMs);
       if (isOpening) started.waitedMs += performance.now() - beganMs;
       const goesOn = isOpening && isTimeout(error) && started.waitedMs < MOST_OPENING_MS;
       if (!goesOn) await this.#end();
@@ -149,26 +153,8 @@ export class IsolatedRunner {
   }
 }
 
-/** Models that are closed for each other would all begin a start, and none would end it. */
-let starting: Started | undefined;
-
-/** @returns false for a process that has started, and while there is another one */
-function leaveStarting(started: Started): boolean {
-  const isOther = starting !== undefined && !hasEnded(starting.child);
-  if (isOther || started.isReady || hasEnded(started.child)) return false;
-  starting = started;
-  const endUnused = () => {
-    if (starting !== started) return;
-    starting = undefined;
-    started.child.kill('SIGKILL');
-  };
-  started.ready.catch(() => undefined).finally(() => setTimeout(endUnused, UNUSED_MS).unref());
-  return true;
-}
-
 function start(model: IsolatedModel): Started {
-  const before = starting && !hasEnded(starting.child) ? starting : undefined;
-  starting = undefined;
+  const before = takeStarting();
   const child = before?.child ?? startIsolated(model);
   // A run without records ends when the model is open.
   const opened = before ? openAfter(before, model) : ask(child, []);
@@ -176,6 +162,7 @@ function start(model: IsolatedModel): Started {
     child,
     ready: opened.then(() => (started.isReady = true)),
     isReady: false,
+    isTaken: before !== undefined,
     waitedMs: before?.waitedMs ?? 0,
   };
   // An event that waits for it gets the error, and so does the next one if none waits now.
@@ -185,8 +172,10 @@ function start(model: IsolatedModel): Started {
 
 /** Replies have no names, so the model before has its reply first. */
 async function openAfter({ child, ready }: Started, model: IsolatedModel): Promise<Outcome[]> {
-  await ready.catch(() => undefined);
-  // The model before ended it. This one may well open.
+  if (await secondsOf(MOST_LEFT_SECONDS, ready)) {
+    child.kill('SIGKILL');
+    await askProcess(child, { stop: true });
+  }
   if (hasEnded(child)) throw new ServingError('timeout', 'the process of the model was not ready');
   child.send({ open: model } satisfies IsolatedRequest, () => undefined);
   return ask(child, []);
@@ -196,12 +185,6 @@ function isTimeout(error: unknown): boolean {
   return error instanceof ServingError && error.code === 'timeout';
 }
 
-function hasEnded({ exitCode, signalCode }: ChildProcess): boolean {
-  return exitCode !== null || signalCode !== null;
-}
-
-/** Ends when no model was opened in it for this time. */
-const UNUSED_MS = 10_000;
 let prepared: ChildProcess | undefined;
 
 /** Starts the process of the next model, which loads its code while the caller does other things. */

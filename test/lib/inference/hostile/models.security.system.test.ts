@@ -10,7 +10,9 @@ import { ServingError } from '../../../../lib/contract/errors.ts';
 import { IsolatedRunner } from '../../../../lib/inference/isolated-runner.ts';
 import { findRunning } from '../../../../local/service/data-folder.ts';
 import { cli } from '../../../cli/cli.ts';
+import { childPids } from '../../../support/isolated.ts';
 import { temporaryFolder } from '../../../support/runner.ts';
+import { until } from '../../../support/until.ts';
 import { runBounded } from './bounded.ts';
 import {
   DTYPE,
@@ -304,6 +306,22 @@ for (const [what, bytes] of [
     assert.deepEqual(await good.run([], 60_000), []);
   });
 }
+
+test('a process that is left with a model that never loads is ended, and the next model opens in the same call', async (t) => {
+  const folder = await temporaryFolder(t);
+  const settings = { threads: 1, batchSize: 4, inputAlreadyBatched: false, image: {} };
+  const isolated = async (name: string, model_: Uint8Array) => {
+    await writeFile(join(folder, name), model_);
+    return new IsolatedRunner({ file: join(folder, name), version: 'test', settings });
+  };
+  const bad = await isolated('bad.onnx', endless(false));
+  await assert.rejects(bad.run([], 2_500), { code: 'timeout' });
+  await bad.close();
+  const good = await isolated('good.onnx', GOOD);
+  t.after(() => good.close());
+  assert.deepEqual(await good.run([], 60_000), []);
+  await until(async () => (await childPids('self', /isolated-process/)).length === 1);
+});
 
 test('a local start with a model that never loads ends by itself, says so and leaves nothing running', async (t) => {
   const folder = await temporaryFolder(t);
