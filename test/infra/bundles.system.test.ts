@@ -31,7 +31,7 @@ vm.Script = class extends vm.Script {
 };
 const { handler } = await import(process.argv[1] + '/index.mjs');
 console.log(typeof handler + ', ' + said);`;
-/** Of 250 MB. The runtime takes 46, and the largest function, jobs, 4. */
+/** A fifth of what Lambda takes: 46 MB for the runtime, and 4 for jobs, the largest function. */
 const MAX_UNZIPPED_BYTES = 51_000_000;
 
 describe('the bundles of the functions', () => {

@@ -193,7 +193,8 @@ test('F28: what Redis refuses stops no other entry: a foreign list of dead entri
       good.push(`good-${i}`);
     }
     await until(() => good.every((uri) => sent.includes(uri)));
-    assert.deepEqual(sent, good);
+    // Each once. Only those of one uri keep their order: what was interrupted comes again, after others.
+    assert.deepEqual(sent.toSorted(), good.toSorted());
     // Each is warned about once, and the dead entries are moved when the key is free.
     assert.equal(warned.filter((text) => text.includes('cannot be listed')).length, 1);
     assert.equal(warned.filter((text) => text.includes('keep other bridges away')).length, 1);
