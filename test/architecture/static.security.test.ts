@@ -93,6 +93,8 @@ test('processes are started by these files only, never through a shell', () => {
     'infra/plugin.mjs',
     // A suspicious record's run: this very program.
     'lib/inference/isolated-runner.ts',
+    // Ends such a process, and starts none.
+    'lib/inference/starting.ts',
     // A worker's process: this very program, or the Python that the config names.
     'lib/workers/process.ts',
     // Clients of a user's class, with the Python that the person at the machine names.
