@@ -1,6 +1,6 @@
 /** The page: who is there, and its four views. */
 import { render } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useState } from 'preact/hooks';
 import { type Address, addressIn } from './address.ts';
 import type { ModelFacts } from './api.ts';
 import { takeToken, token } from './client.ts';
@@ -22,7 +22,8 @@ function Page() {
   const [address, setAddress] = useState(() => addressIn(location.hash));
   const view = viewOf(address);
   const model = useAsked<ModelFacts>('model');
-  useEffect(() => {
+  // With the links, not after the first frame: a link can be followed before it.
+  useLayoutEffect(() => {
     const follow = () => setAddress(addressIn(location.hash));
     addEventListener('hashchange', follow);
     return () => removeEventListener('hashchange', follow);

@@ -16,23 +16,27 @@ export interface Asked<T> {
   readonly again: () => Promise<void>;
 }
 
-/** Asks now, and every ten seconds while the page is seen. */
+/** Asks now, and every ten seconds while the page is seen, unless an answer is still awaited. */
 export function useAsked<T>(part: string): Asked<T> {
   const [state, setState] = useState<Omit<Asked<T>, 'again'>>({});
   const latest = useRef(0);
+  const awaited = useRef(0);
   const again = useCallback(async () => {
     const turn = ++latest.current;
+    awaited.current++;
     try {
       const value = await ask<T>(part);
       if (turn === latest.current) setState({ value, at: Date.now() });
     } catch (error) {
       if (turn === latest.current) setState((last) => ({ ...last, error: error as ApiError }));
+    } finally {
+      awaited.current--;
     }
   }, [part]);
   useEffect(() => {
     void again();
     const ifSeen = () => {
-      if (!document.hidden) void again();
+      if (!document.hidden && awaited.current === 0) void again();
     };
     const timer = setInterval(ifSeen, REFRESH_MS);
     document.addEventListener('visibilitychange', ifSeen);
@@ -187,7 +191,7 @@ interface ConfirmOptions {
   readonly title: string;
   readonly children: ComponentChildren;
   readonly verb: string;
-  /** What the button says that changes nothing. Default: Cancel. */
+  /** The label of the button that changes nothing. Default: Cancel. */
   readonly keep?: string;
   /** Why there is nothing to confirm any more. */
   readonly over?: string | undefined;

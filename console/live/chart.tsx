@@ -12,7 +12,7 @@ export interface Line {
 
 interface ChartOptions {
   readonly title: string;
-  /** What the title leaves open. */
+  /** A remark after the title. */
   readonly note?: string;
   /** The time that the axis shows, as `last 5 minutes`. */
   readonly span: string;

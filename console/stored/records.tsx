@@ -13,7 +13,7 @@ import { NoticesCard } from './notices.tsx';
 /** A record that a link names. */
 interface Linked {
   readonly uri: string;
-  /** Of an enqueue; undefined: of the last one. */
+  /** The enqueue to show. Default: the last one. */
   readonly identity?: string | undefined;
 }
 

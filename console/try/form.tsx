@@ -50,7 +50,7 @@ function useAnswer(outputs: readonly PortFacts[]) {
     }
     if (isLast()) setBusy(false);
   };
-  /** What is shown, or still under way, no longer belongs to what is filled in. */
+  /** Drops the answer on the page, and one that is under way: the input has changed. */
   const forget = () => {
     asked.current++;
     setBusy(false);
@@ -79,7 +79,7 @@ async function filledExample(inputs: readonly PortFacts[]) {
   return { body: example.body, found: exampleValues(example, inputs, drawnPicture) };
 }
 
-/** What is filled in: the form, or the JSON of a request, whichever was changed last. */
+/** The input: the form or the JSON of a request, whichever was changed last. */
 function useFilled(inputs: readonly PortFacts[], linked: string, onChange: () => void) {
   const [way, setWay] = useState<(typeof WAYS)[number]>('Form');
   const [values, setValues] = useState<Values>(() => ({

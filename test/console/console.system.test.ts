@@ -411,6 +411,41 @@ describe('the console', () => {
       await page.context().close();
     });
 
+    test('a view that is chosen before anything is drawn is shown', async () => {
+      const { page } = await openPage(browser, { viewport: SMALL });
+      // In the task that renders the page, in which no effect has run.
+      await page.addInitScript(`new MutationObserver((_, observer) => {
+        const link = document.querySelector('nav a[href="#versions"]');
+        if (!link) return;
+        observer.disconnect();
+        link.click();
+      }).observe(document, { childList: true, subtree: true })`);
+      await page.goto(`${stack.url}/`);
+      await listed(page, firstVersion).waitFor();
+      await page.context().close();
+    });
+
+    test('an answer that takes longer than the time between two looks is shown', async () => {
+      const { page } = await openConsole(SMALL);
+      await page.clock.install();
+      let asked = 0;
+      const answer = Promise.withResolvers<void>();
+      await page.route('**/console/api/versions', async (route) => {
+        asked++;
+        await answer.promise;
+        await route.continue();
+      });
+      await view(page, 'Versions');
+      await until(() => asked === 1);
+      await page.clock.fastForward(25_000);
+      const again = page.waitForResponse(/console\/api\/versions/);
+      answer.resolve();
+      await again;
+      await listed(page, firstVersion).waitFor();
+      assert.equal(asked, 1, 'nobody asks again while an answer is awaited');
+      await page.context().close();
+    });
+
     test('a service that is gone is said to be, with the time of what is still shown', async () => {
       const { page } = await openConsole(SMALL);
       await view(page, 'Versions');
