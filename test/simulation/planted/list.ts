@@ -94,8 +94,9 @@ export const PLANTED: readonly PlantedFault[] = [
     name: 'captures of two versions',
     what: 'what a new version answers is stored below the version before',
     file: 'lib/observe/capture.ts',
-    find: 'const lines = this.#held.get(version) ?? [];',
-    replace: '[version = version] = this.#held.keys(); const lines = this.#held.get(version) ?? [];',
+    find: 'const held = this.#held.get(key) ?? { model, version, lines: [] };',
+    replace:
+      'const held = this.#held.values().find((one) => one.model === model) ?? { model, version, lines: [] };',
     seenBy: ['captures are right'],
     seed: 8,
   },
