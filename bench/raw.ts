@@ -24,8 +24,9 @@ export interface RawModel {
   close(): Promise<void>;
 }
 
-export async function openRaw(model: BenchModel): Promise<RawModel> {
-  const session = await InferenceSession.create(model.path, {
+/** With the session options of a function. */
+export function openSession(path: string): Promise<InferenceSession> {
+  return InferenceSession.create(path, {
     intraOpNumThreads: THREADS,
     interOpNumThreads: 1,
     executionMode: 'sequential',
@@ -33,6 +34,10 @@ export async function openRaw(model: BenchModel): Promise<RawModel> {
     logSeverityLevel: 4,
     extra: { session: { intra_op: { allow_spinning: '0' } } },
   });
+}
+
+export async function openRaw(model: BenchModel): Promise<RawModel> {
+  const session = await openSession(model.path);
   return {
     feed(rows) {
       const length = rows[0]?.length ?? 0;

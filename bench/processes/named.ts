@@ -3,14 +3,14 @@
  * open and of those that were, and how many requests a second it answers. Beside it onnxruntime alone with the same files.
  */
 import { join } from 'node:path';
-import { InferenceSession, Tensor } from 'onnxruntime-node';
+import { type InferenceSession, Tensor } from 'onnxruntime-node';
 import { predict } from '../../functions/predict.ts';
 import { composePredict } from '../../lib/compose/predict.ts';
 import { Scope } from '../../lib/compose/scope.ts';
 import { readEnvironment } from '../../lib/config/environment.ts';
 import { elementAt } from '../../lib/contract/present.ts';
 import { type Contender, interleave, rateOf, spreadOf } from '../measure.ts';
-import { THREADS } from '../raw.ts';
+import { openSession } from '../raw.ts';
 import { CONTEXT, predictEvent } from '../served.ts';
 import { serveParent } from './child.ts';
 
@@ -56,16 +56,7 @@ async function askAll(from: number, to: number): Promise<void> {
   for (let number = from; number <= to; number++) assertAnswer(await ask(number), number);
 }
 
-async function openRaw(folder: string): Promise<InferenceSession> {
-  return InferenceSession.create(join(folder, 'model.onnx'), {
-    intraOpNumThreads: THREADS,
-    interOpNumThreads: 1,
-    executionMode: 'sequential',
-    graphOptimizationLevel: 'all',
-    logSeverityLevel: 4,
-    extra: { session: { intra_op: { allow_spinning: '0' } } },
-  });
-}
+const openRaw = (folder: string): Promise<InferenceSession> => openSession(join(folder, 'model.onnx'));
 
 async function runRaw(session: InferenceSession, number: number): Promise<void> {
   const { y } = await session.run({ x: new Tensor('float32', Float32Array.of(X), [1, 1]) });

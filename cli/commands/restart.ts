@@ -12,7 +12,7 @@ import {
   type StackRecord,
   type StartedWith,
 } from '../../local/service/data-folder.ts';
-import { modelHere, servedModel } from '../../local/service/model.ts';
+import { modelHere, type ServedModel, servedModel } from '../../local/service/model.ts';
 import { publishOwn } from '../../local/service/publish.ts';
 import { readSettings, type StartSettings } from '../../local/service/start-options.ts';
 import { defineCommand } from '../command.ts';
@@ -58,9 +58,9 @@ async function tryModels(
       const { job } = served;
       const modelDirectory = await modelHere(job, served.modelDirectory, dataDir);
       if (job.worker.class !== undefined) continue;
-      await servedModel(job, modelDirectory, dataDir);
+      const model = await servedModel(job, modelDirectory, dataDir);
       if (s3 === undefined || bucket === undefined) continue;
-      await tryIn({ s3, bucket }, { ...served, modelDirectory }, dataDir).catch((error: unknown) => {
+      await tryIn({ s3, bucket }, { ...served, model }, dataDir).catch((error: unknown) => {
         const { code, message } = ServingError.from(error);
         // Who restarts a service that hangs wants just that.
         if (code !== 'model_unavailable') throw error;
@@ -74,11 +74,11 @@ async function tryModels(
 
 async function tryIn(
   { s3, bucket }: { readonly s3: S3Client; readonly bucket: string },
-  served: StartSettings['jobs'][number],
+  served: StartSettings['jobs'][number] & { readonly model: ServedModel },
   dataDir: string,
 ): Promise<void> {
   const location = { bucket, prefix: modelPrefix(served.job.jobName) };
-  await publishOwn(served, { dataDir }, { s3, location }, false);
+  await publishOwn(served, {}, { s3, location }, false);
   if (served.modelsDirectory === undefined) return;
   const { publishNamed } = await import('../../local/service/named.ts');
   await publishNamed(served.modelsDirectory, { ...served, dataDir }, { s3, bucket }, false);

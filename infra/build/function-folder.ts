@@ -39,7 +39,7 @@ export interface FolderContents {
   readonly usesRuntime: boolean;
 }
 
-/** Where a deployment keeps results. */
+/** The store of a deployment's results. */
 export type ResultStore = 'redis' | 'dynamodb';
 
 export interface FunctionsRequest {

@@ -1,4 +1,4 @@
-/** How many functions at the same time an event source of Lambda may call, without the AWS SDK. */
+/** Reads and sets the maximum concurrency of an event source of Lambda, without the AWS SDK. */
 import { type AwsPlace, callAws, parsed, reasonOf } from './call.ts';
 
 const LIMIT_MS = 5_000;

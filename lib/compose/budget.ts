@@ -45,7 +45,7 @@ export function spending(scope: Scope): Observer {
   });
 }
 
-/** Where the function `throttle` finds that a limit is reached: it is outside the VPC, and cannot ask Redis. */
+/** Writes an object for the function `throttle`, which is outside the VPC and cannot ask Redis. */
 export function tellThrottle(scope: Scope): void {
   const { bucket, job, inLambda } = scope.environment;
   if (!inLambda) return;

@@ -29,7 +29,7 @@ export async function composePredictions(scope: Scope) {
       const address = uploadAddress({ bucket, job: job.jobName }, upload.sha256, caller);
       return uploadPlace(address, upload, { ...role, endpoint: aws.endpoint }, Date.now());
     },
-    // Outside the VPC of a Redis there is no store to announce a record in.
+    // A function outside the VPC of a Redis cannot announce a record.
     ...(states ? { announcer: () => scope.get(states.recordStates) } : {}),
     results: () => scope.get(there(store, RESULTS_VARIABLE).results),
     observers: scope.get(observers),

@@ -23,7 +23,7 @@ export interface Reached {
   readonly untilMs: number;
 }
 
-/** How often a function environment delivers what it has cost, and asks what all have: the longest that it may not know. */
+/** The interval in which a function environment adds its costs to the sums and reads them, so they are this old at most. */
 export const BUDGET_DELIVERY_SECONDS = 5;
 /** How often the function `throttle` looks whether the queue has to be slower. */
 export const BUDGET_LOOK_SECONDS = 60;

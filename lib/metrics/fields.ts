@@ -7,6 +7,7 @@ import {
   type Histogram,
   LOST_CAPTURES,
   type Measurement,
+  type SharedTimers,
   TIMERS,
   type TimerName,
 } from './timers.ts';
@@ -37,6 +38,22 @@ export const SERVING_FIELD = 'serving|';
 export interface ServingVersion {
   readonly version: string;
   readonly atMs: number;
+}
+
+/** Metrics outlive results: a week after the last measurement they are gone. In ms. */
+export const METRICS_TTL_MS = 7 * 24 * 3600 * 1000;
+/** An environment that was not used for this long is gone. */
+const SERVING_MS = 3_600_000;
+
+/** Those of environments that are not gone, the latest first. @param nowMs ms since 1970 */
+export function servingNow(fields: Readonly<Record<string, string>>, nowMs: number): ServingVersion[] {
+  return servingFromFields(fields).filter(({ atMs }) => nowMs - atMs <= SERVING_MS);
+}
+
+/** @param nowMs ms since 1970 */
+export function timersFromFields(fields: Readonly<Record<string, string>>, nowMs: number): SharedTimers {
+  const seconds = (nowMs - Number(fields[SINCE_FIELD] ?? nowMs)) / 1000;
+  return { histograms: fromFields(fields), seconds };
 }
 
 /** The latest first. */

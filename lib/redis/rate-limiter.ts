@@ -3,10 +3,9 @@
  * Redis cannot be reached, requests go on: predictions do not need it.
  */
 import type { Redis } from 'ioredis';
-import { ServingError } from '../contract/errors.ts';
 import { limiterKey } from '../contract/names.ts';
 import type { Caller } from '../contract/values.ts';
-import { callerIsGone } from '../pipeline/deadline.ts';
+import { type Asked, admit } from '../results/admit.ts';
 import type { Limiter, LimiterOptions } from '../results/store.ts';
 import type { RedisConnection } from './connection.ts';
 import { ACQUIRE_TOKEN, RETURN_TOKEN } from './scripts/generated.ts';
@@ -25,20 +24,9 @@ export class RateLimiter implements Limiter {
   }
 
   async acquire(caller?: Caller): Promise<void> {
-    const waitMs = await this.#ask();
-    if (waitMs < 0) {
-      const backMs = -1 - waitMs;
-      throw new ServingError('rate_limited', `over ${this.#options.tokensPerSecond} requests per second`, {
-        retryAfterSeconds: Math.max(1, Math.ceil(backMs / 1000)),
-      });
-    }
-    if (waitMs > 0) await this.#options.sleep(waitMs, caller?.signal);
-    if (caller?.presence !== 'gone') return;
-    await this.#give();
-    throw callerIsGone();
+    await admit({ ask: () => this.#ask(), give: () => this.#give() }, this.#options, caller);
   }
 
-  /** A token that cannot be given back is lost, as if its request had run. */
   async #give(): Promise<void> {
     const key = limiterKey(this.#options.job);
     const tokensPerSecond = String(this.#options.tokensPerSecond);
@@ -46,15 +34,17 @@ export class RateLimiter implements Limiter {
     await this.#connection.use(give, false, key).catch(this.#options.onError);
   }
 
-  async #ask(): Promise<number> {
+  async #ask(): Promise<Asked> {
     const { tokensPerSecond, acquireTimeoutMs, onError } = this.#options;
     const key = limiterKey(this.#options.job);
     const options = { tokensPerSecond: String(tokensPerSecond), maxWaitMs: String(acquireTimeoutMs) };
     try {
-      return await this.#connection.use((redis) => acquireToken(redis)([key], options), false, key);
+      const ms = await this.#connection.use((redis) => acquireToken(redis)([key], options), false, key);
+      // Below 0 there was none.
+      return ms < 0 ? { waitMs: -1 - ms, isTaken: false } : { waitMs: ms, isTaken: true };
     } catch (error) {
       onError(error);
-      return 0;
+      return { waitMs: 0, isTaken: true };
     }
   }
 }

@@ -5,25 +5,22 @@
  */
 
 import type { Redis } from 'ioredis';
-import type { Enqueue } from '../contract/enqueue.ts';
 import { ServingError } from '../contract/errors.ts';
 import { doneChannel, indexKey, metricsKey, newestKey, resultKey, stateKey } from '../contract/names.ts';
 import { elementAt, present } from '../contract/present.ts';
-import { toIncrements } from '../metrics/fields.ts';
+import { METRICS_TTL_MS, toIncrements } from '../metrics/fields.ts';
 import type { Timers } from '../metrics/timers.ts';
 import { textsOf } from '../results/fields.ts';
 import { serializeOrder } from '../results/order.ts';
+import { newestTtlMs, UNKNOWN_ENQUEUE } from '../results/record-state.ts';
 import type { Finished, OnBlocked, ResultsOptions } from '../results/store.ts';
 import { forEachHome, type RedisConnection } from './connection.ts';
 import { ResultIndex } from './result-index.ts';
 import { SAVE } from './scripts/generated.ts';
 import { script } from './scripts.ts';
 
-/** Metrics outlive results: a week after the last measurement they are gone. */
-const METRICS_TTL_MS = String(7 * 24 * 3600 * 1000);
 /** Redis serves no other client during a script call: a few ms for a thousand records. */
 const RECORDS_PER_CALL = 1_000;
-const DAY_SECONDS = 86_400;
 /** Size limit of one round trip: what a command's timeout covers must not grow with the batch. */
 const TRIP_BYTES = 4 * 1024 * 1024;
 
@@ -35,8 +32,6 @@ interface Saved {
   /** Why nothing was saved. */
   readonly failure?: ServingError;
 }
-
-const UNKNOWN: Enqueue = { identity: '', sentAt: 0, replays: 0 };
 
 const saveResults = script<number[]>('saveResults', SAVE);
 
@@ -147,9 +142,7 @@ export class ResultWriter {
     model: string,
     pairs: Pairs,
   ): Promise<number[]> {
-    const { job, ttlSeconds, retentionSeconds = 4 * DAY_SECONDS, now } = this.#options;
-    // A day after the queue has deleted a message, none can be left that would run.
-    const outlastsSeconds = Math.max(5 * DAY_SECONDS, retentionSeconds + DAY_SECONDS, ttlSeconds);
+    const { job, ttlSeconds, now } = this.#options;
     // An index is touched for records only.
     const keys = home === undefined ? [metricsKey(job), metricsKey(job)] : [indexKey(home), metricsKey(home)];
     const names = home ?? job;
@@ -161,8 +154,8 @@ export class ResultWriter {
       results: resultKey(job, ''),
       states: stateKey(names, ''),
       newest: newestKey(names, ''),
-      newestTtlMs: String(outlastsSeconds * 1000),
-      metrics: pairs.length === 0 ? undefined : { ttlMs: METRICS_TTL_MS, pairs },
+      newestTtlMs: String(newestTtlMs(this.#options)),
+      metrics: pairs.length === 0 ? undefined : { ttlMs: String(METRICS_TTL_MS), pairs },
       records: finished.length === 0 ? undefined : finished.map(optionsOf),
     };
     // A slot that moves has some of its keys at another node. The script runs only where all of them are.
@@ -174,7 +167,7 @@ export class ResultWriter {
 }
 
 /** The fields of a record that save.lua reads. */
-function optionsOf({ uri, fields, enqueue = UNKNOWN }: Finished) {
+function optionsOf({ uri, fields, enqueue = UNKNOWN_ENQUEUE }: Finished) {
   return { uri, order: serializeOrder(enqueue), ...textsOf(fields) };
 }
 

@@ -5,13 +5,7 @@
 import type { EnqueueQuery } from '../contract/enqueue.ts';
 import { doneChannel, metricsKey, resultKey } from '../contract/names.ts';
 import type { Dequeued, Result } from '../contract/result.ts';
-import {
-  LOST_FIELD,
-  type ServingVersion,
-  SINCE_FIELD,
-  servingFromFields,
-  fromFields as timersFromFields,
-} from '../metrics/fields.ts';
+import { LOST_FIELD, type ServingVersion, servingNow, timersFromFields } from '../metrics/fields.ts';
 import { reports, type SharedTimers, type TimerReport, type Timers } from '../metrics/timers.ts';
 import { Dequeue } from '../results/dequeue.ts';
 import { isOutcomeOf, parseResult } from '../results/fields.ts';
@@ -29,9 +23,6 @@ import { ResultLeases } from './leases.ts';
 import { ResultNotifications } from './notifications.ts';
 import { ResultIndex } from './result-index.ts';
 import { ResultWriter } from './result-writer.ts';
-
-/** An environment that was not used for this long is gone. */
-const SERVING_MS = 3_600_000;
 
 export class ResultStore implements Results {
   readonly #connection: RedisConnection;
@@ -106,11 +97,7 @@ export class ResultStore implements Results {
   }
 
   async timers(): Promise<SharedTimers> {
-    const { job, now } = this.#options;
-    const key = metricsKey(job);
-    const fields = await this.#connection.use((redis) => redis.hgetall(key), true, key);
-    const seconds = (now() - Number(fields[SINCE_FIELD] ?? now())) / 1000;
-    return { histograms: timersFromFields(fields), seconds };
+    return timersFromFields(await this.#measured(), this.#options.now());
   }
 
   async metrics(): Promise<TimerReport[]> {
@@ -118,10 +105,12 @@ export class ResultStore implements Results {
   }
 
   async serving(): Promise<ServingVersion[]> {
-    const { job, now } = this.#options;
-    const key = metricsKey(job);
-    const fields = await this.#connection.use((redis) => redis.hgetall(key), true, key);
-    return servingFromFields(fields).filter(({ atMs }) => now() - atMs <= SERVING_MS);
+    return servingNow(await this.#measured(), this.#options.now());
+  }
+
+  #measured(): Promise<Record<string, string>> {
+    const key = metricsKey(this.#options.job);
+    return this.#connection.use((redis) => redis.hgetall(key), true, key);
   }
 
   async lostCaptures(): Promise<number> {

@@ -1,10 +1,23 @@
 /** The meaning of the entries about a uri, in any store: its status, and the texts of its announcement and its cancellation. */
 import { createHash } from 'node:crypto';
+import type { Enqueue } from '../contract/enqueue.ts';
 import { ServingError } from '../contract/errors.ts';
 import { isRecordStatus, type RecordStatus } from '../contract/result.ts';
+import type { ResultsOptions } from './store.ts';
+
+type Lifetimes = Pick<ResultsOptions, 'ttlSeconds' | 'retentionSeconds'>;
 
 /** SQS keeps a message for 14 days at most; a day later none can be left that would run. For clients, which do not know more. */
 export const OUTLASTS_QUEUE_MS = 15 * 24 * 3600 * 1000;
+
+const DAY_SECONDS = 86_400;
+/** An outcome without an enqueue, as records of earlier releases have it. */
+export const UNKNOWN_ENQUEUE: Enqueue = { identity: '', sentAt: 0, replays: 0 };
+
+/** A day after the queue has deleted a message, none can be left that would run. In ms. */
+export function newestTtlMs({ ttlSeconds, retentionSeconds = 4 * DAY_SECONDS }: Lifetimes): number {
+  return 1000 * Math.max(5 * DAY_SECONDS, retentionSeconds + DAY_SECONDS, ttlSeconds);
+}
 
 /** Distinguishes two records. @param message body of the record's message, not a pointer to it */
 export function payloadDigest(message: string): string {

@@ -73,7 +73,7 @@ export async function readCounters(connection: TableConnection, ids: readonly st
     .map((item) => Object.fromEntries(Object.entries(item).filter(([name]) => !OWN.has(name))));
 }
 
-/** Removes attributes that nobody needs any more. @throws results_unavailable */
+/** Removes attributes that are out of date. @throws results_unavailable */
 export async function removeFrom(
   connection: TableConnection,
   id: string,

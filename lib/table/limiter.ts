@@ -3,9 +3,8 @@
  * time at which it would be full again (GCRA). A token is one conditional write, in which the table adds, so requests do not
  * wait for each other. An item takes 1,000 writes a second, so more requests than that are over any limit that a job may have.
  */
-import { ServingError } from '../contract/errors.ts';
 import type { Caller } from '../contract/values.ts';
-import { callerIsGone } from '../pipeline/deadline.ts';
+import { type Asked, admit } from '../results/admit.ts';
 import type { Limiter, LimiterOptions } from '../results/store.ts';
 import { Refusal, type TableConnection } from './connection.ts';
 import { TTL } from './entry.ts';
@@ -30,30 +29,24 @@ export class TableLimiter implements Limiter {
   }
 
   async acquire(caller?: Caller): Promise<void> {
-    const waitMs = await this.#ask();
-    if (waitMs > this.#options.acquireTimeoutMs) {
-      throw new ServingError('rate_limited', `over ${this.#options.tokensPerSecond} requests per second`, {
-        retryAfterSeconds: Math.max(1, Math.ceil(waitMs / 1000)),
-      });
+    await admit({ ask: () => this.#ask(), give: () => this.#give() }, this.#options, caller);
+  }
+
+  async #ask(): Promise<Asked> {
+    const { acquireTimeoutMs, onError } = this.#options;
+    try {
+      const waitMs = await this.#take();
+      return { waitMs, isTaken: waitMs <= acquireTimeoutMs };
+    } catch (error) {
+      // The table's own limit of this item.
+      if (error instanceof Refusal && error.isThrottling)
+        return { waitMs: acquireTimeoutMs + 1, isTaken: false };
+      onError(error);
+      return { waitMs: 0, isTaken: true };
     }
-    if (waitMs > 0) await this.#options.sleep(waitMs, caller?.signal);
-    if (caller?.presence !== 'gone') return;
-    await this.#give();
-    throw callerIsGone();
   }
 
   /** @returns ms to wait; more than a caller may wait where no token was taken */
-  async #ask(): Promise<number> {
-    try {
-      return await this.#take();
-    } catch (error) {
-      // The table's own limit of this item.
-      if (error instanceof Refusal && error.isThrottling) return this.#options.acquireTimeoutMs + 1;
-      this.#options.onError(error);
-      return 0;
-    }
-  }
-
   async #take(): Promise<number> {
     const { tokensPerSecond, acquireTimeoutMs } = this.#options;
     const interval = this.#intervalMs;
@@ -107,7 +100,6 @@ export class TableLimiter implements Limiter {
     return answer !== undefined;
   }
 
-  /** A token that cannot be given back is lost, as if its request had run. */
   async #give(): Promise<void> {
     await this.#add(-this.#intervalMs, this.#connection.now(), Number.MAX_SAFE_INTEGER / 2).catch(
       this.#options.onError,

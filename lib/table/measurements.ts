@@ -1,11 +1,12 @@
 /** Keeps the measurements of a job's environments in several items that add up. */
 import {
   LOST_FIELD,
+  METRICS_TTL_MS,
   SERVING_FIELD,
   type ServingVersion,
   SINCE_FIELD,
-  servingFromFields,
-  fromFields as timersFromFields,
+  servingNow,
+  timersFromFields,
   toIncrements,
 } from '../metrics/fields.ts';
 import type { SharedTimers, Timers } from '../metrics/timers.ts';
@@ -13,11 +14,6 @@ import type { ResultsOptions } from '../results/store.ts';
 import type { TableConnection } from './connection.ts';
 import { addTo, readCounters, removeFrom } from './counters.ts';
 import { SHARDS } from './shards.ts';
-
-/** Metrics outlive results: a week after the last measurement they are gone. */
-const TTL_MS = 7 * 24 * 3600 * 1000;
-/** An environment that was not used for this long is gone. */
-const SERVING_MS = 3_600_000;
 
 export class Measurements {
   readonly #connection: TableConnection;
@@ -42,11 +38,11 @@ export class Measurements {
     const counts = toIncrements(measured).map(([field, increment]) => [field, Number(increment)] as const);
     const now = this.#options.now();
     const set = model === '' ? {} : { [`${SERVING_FIELD}${model}`]: now };
-    const adding = { counts, ttlMs: TTL_MS, set, setOnce: { [SINCE_FIELD]: now } };
+    const adding = { counts, ttlMs: METRICS_TTL_MS, set, setOnce: { [SINCE_FIELD]: now } };
     try {
       const item = await addTo(this.#connection, this.#id, adding);
       const late = Object.entries(item).flatMap(([field, at]) =>
-        field.startsWith(SERVING_FIELD) && now - Number(at) > TTL_MS ? [field] : [],
+        field.startsWith(SERVING_FIELD) && now - Number(at) > METRICS_TTL_MS ? [field] : [],
       );
       if (late.length > 0) await removeFrom(this.#connection, this.#id, late);
     } catch (error) {
@@ -56,15 +52,11 @@ export class Measurements {
   }
 
   async timers(): Promise<SharedTimers> {
-    const fields = await this.#fields();
-    const now = this.#options.now();
-    const seconds = (now - Number(fields[SINCE_FIELD] ?? now)) / 1000;
-    return { histograms: timersFromFields(fields), seconds };
+    return timersFromFields(await this.#fields(), this.#options.now());
   }
 
   async serving(): Promise<ServingVersion[]> {
-    const now = this.#options.now();
-    return servingFromFields(await this.#fields()).filter(({ atMs }) => now - atMs <= SERVING_MS);
+    return servingNow(await this.#fields(), this.#options.now());
   }
 
   async lostCaptures(): Promise<number> {

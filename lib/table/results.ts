@@ -1,12 +1,13 @@
 /** The results of a job in a table of DynamoDB: saves, reads, awaits and takes them. */
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Enqueue, EnqueueQuery } from '../contract/enqueue.ts';
+import type { EnqueueQuery } from '../contract/enqueue.ts';
 import { ServingError } from '../contract/errors.ts';
 import type { Dequeued, Result } from '../contract/result.ts';
 import type { ServingVersion } from '../metrics/fields.ts';
 import { reports, type SharedTimers, type TimerReport, type Timers } from '../metrics/timers.ts';
 import { Dequeue } from '../results/dequeue.ts';
 import { failedFields, isOutcomeOf, parseResult, type StoredFields } from '../results/fields.ts';
+import { newestTtlMs, UNKNOWN_ENQUEUE } from '../results/record-state.ts';
 import type {
   Finished,
   OnBlocked,
@@ -25,12 +26,10 @@ import { TableLeases } from './leases.ts';
 import { Measurements } from './measurements.ts';
 import { save } from './steps.ts';
 
-const DAY_SECONDS = 86_400;
 /** A client that waits looks again after these pauses, the last one from then on. */
 const LOOK_AGAIN_MS = [25, 50, 100, 250] as const;
 /** An item has 400 KB at most; the lists of a uri's enqueues take some 5 KB. */
 const MOST_BYTES = 390_000;
-const UNKNOWN: Enqueue = { identity: '', sentAt: 0, replays: 0 };
 
 export class TableResults implements Results {
   readonly #connection: TableConnection;
@@ -76,15 +75,12 @@ export class TableResults implements Results {
     model: string,
     before: ReadItem | undefined,
   ): Promise<number> {
-    const { ttlSeconds, retentionSeconds = 4 * DAY_SECONDS, now } = this.#options;
-    // A day after the queue has deleted a message, none can be left that would run.
-    const outlastsSeconds = Math.max(5 * DAY_SECONDS, retentionSeconds + DAY_SECONDS, ttlSeconds);
-    const finishedAt = now();
+    const ttlMs = this.#options.ttlSeconds * 1000;
+    const common = { model, finishedAt: this.#options.now(), ttlMs, newestTtlMs: newestTtlMs(this.#options) };
     const step = (entry: Entry) => {
-      const common = { model, finishedAt, ttlMs: ttlSeconds * 1000, newestTtlMs: outlastsSeconds * 1000 };
       let next = entry;
       let written = 0;
-      for (const { fields, enqueue = UNKNOWN } of finished) {
+      for (const { fields, enqueue = UNKNOWN_ENQUEUE } of finished) {
         const saving = { ...common, enqueue, fields: withinItem(fields), now: this.#entries.now() };
         const saved = save(next, saving);
         next = saved.entry;

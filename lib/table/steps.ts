@@ -208,7 +208,7 @@ export function free(entry: Entry, announced: Parameters<typeof announce>[1]): E
   return announce(isOwn ? { ...entry, result: undefined } : entry, announced);
 }
 
-/** Gives a result to one client, by a lease. A uri for which nobody waits then has no state. */
+/** Gives a result to one client, by a lease. A uri without a pending enqueue then has no state. */
 export function lease(entry: Entry, held: NonNullable<StoredResult['lease']>): Entry {
   const { result, state } = entry;
   return {

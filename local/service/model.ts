@@ -10,7 +10,7 @@ import { removeOthers } from '../../lib/registry/download-folder.ts';
 import type { ImportReport } from '../../onnx-import/index.ts';
 import { installation } from '../machine/installation.ts';
 
-interface ServedModel {
+export interface ServedModel {
   readonly directory: string;
   /** That it was imported, and what its import report asks for. */
   readonly notes: readonly string[];

@@ -1,4 +1,4 @@
-/** Publishes the model directory of a job on this machine, after an import if it is not ONNX. */
+/** Publishes the model of a job on this machine. */
 import type { JobConfig } from '../../lib/config/job.ts';
 import { readVerification } from '../../lib/contract/verification.ts';
 import { keptGoldenNotes, verificationNotes } from '../../lib/contract/verification-text.ts';
@@ -6,7 +6,7 @@ import type { ModelLocation } from '../../lib/registry/download.ts';
 import { publishModel } from '../../lib/registry/publish.ts';
 import type { S3Client } from '../../lib/s3/objects.ts';
 import type { ModelProcess } from '../../onnx-import/process.ts';
-import { servedModel } from './model.ts';
+import type { ServedModel } from './model.ts';
 
 interface Place {
   readonly s3: S3Client;
@@ -16,12 +16,12 @@ interface Place {
 /** The part of a job's start that its model needs. */
 interface OwnModel {
   readonly job: JobConfig;
-  readonly modelDirectory: string;
+  /** Its directory, imported where it was not ONNX. */
+  readonly model: ServedModel;
   readonly dropGolden?: boolean | undefined;
 }
 
 interface Services {
-  readonly dataDir: string;
   readonly readyMs?: number | undefined;
   readonly modelProcess?: ModelProcess | undefined;
 }
@@ -32,12 +32,12 @@ interface Services {
  * caller makes one of the opened model. @throws bad_model
  */
 export async function publishOwn(
-  { job, modelDirectory, dropGolden }: OwnModel,
-  { dataDir, readyMs, modelProcess: process }: Services,
+  { job, model, dropGolden }: OwnModel,
+  { readyMs, modelProcess: process }: Services,
   { s3, location }: Place,
   activate = true,
 ) {
-  const { directory, notes, importReport } = await servedModel(job, modelDirectory, dataDir);
+  const { directory, notes, importReport } = model;
   const known = readVerification(importReport?.verification);
   let stored: string | undefined;
   const { version, verification, keptGolden } = await publishModel(s3, location, directory, {
@@ -57,5 +57,5 @@ export async function publishOwn(
     ...keptGoldenNotes(keptGolden),
     ...verificationNotes(verification, job.batching),
   ];
-  return { version, verification, notes: allNotes, importReport, stored };
+  return { version, verification, notes: allNotes, stored };
 }

@@ -20,6 +20,7 @@ import type { ServedFacts } from '../console/local.ts';
 import type { GrpcJob } from '../grpc/methods.ts';
 import type { Access } from '../machine/access.ts';
 import { type QueuedModel, withoutWaits } from './function-clock.ts';
+import { servedModel } from './model.ts';
 import { publishOwn } from './publish.ts';
 import type { TrialOptions } from './trials.ts';
 
@@ -105,7 +106,8 @@ export async function serveModel(
   // The model is opened with it. Before it is verified, because a missing package would look like a fault of the model there.
   await import('../../lib/compose/onnx-pool.ts');
   const place = { s3: scope.get(s3Client), location: scope.get(modelLocation) };
-  const { version, notes, verification, importReport, stored } = await publishOwn(served, services, place);
+  const model = await servedModel(served.job, served.modelDirectory, services.dataDir);
+  const { version, notes, verification, stored } = await publishOwn({ ...served, model }, services, place);
   onClose(() => scope.get(modelPart).close());
   await scope.get(modelPart).ready();
   // A version that was served before: the settings may be others now.
@@ -121,7 +123,7 @@ export async function serveModel(
       )),
     );
   }
-  return { runs, model: version, modelNotes: notes, verification, importReport };
+  return { runs, model: version, modelNotes: notes, verification, importReport: model.importReport };
 }
 
 type OpenRunner = NonNullable<Scope['own']['openNamed']>;

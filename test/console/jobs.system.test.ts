@@ -34,7 +34,7 @@ describe('jobs over files in the console', { skip: NO_BROWSER }, () => {
     readonly failure?: string;
   }
 
-  /** A job that no function works on, as its objects say it is: nobody has looked how far it is. */
+  /** The objects of a job that runs, without a function: its progress was never saved. */
   async function job(id: string, { rows, total, files = 2, failure }: Made): Promise<void> {
     const { manifest, begun, ends, parts, failed } = place.keys(id);
     await place.objects.put(manifest, REQUEST);

@@ -37,7 +37,7 @@ interface FileOptions {
   readonly flaw?: Flaw | undefined;
   /** The further model. Default: the job's own. */
   readonly model?: string | undefined;
-  /** Its memory when it is open. Default: nobody measured it. */
+  /** Its memory when it is open. Default: it was not measured. */
   readonly memoryMB?: number | undefined;
 }
 

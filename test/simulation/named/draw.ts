@@ -18,7 +18,7 @@ const MINUTE = 60_000;
 const SECOND = 1_000;
 /** Numbers of records, which no others have. */
 const FIRST_NUMBER = 800_000;
-/** One that nobody pushes; those of the last two differ from one that is there in a letter, and in its case. */
+/** Names that are never pushed; the last two differ from one that is there in a letter, and in its case. */
 const UNKNOWN = ['nobody', 'frauds', 'Fraud'] as const;
 /** How long a version that does not open may serve, before somebody pushes another one. */
 const BROKEN_MS = 6 * MINUTE;
@@ -143,7 +143,7 @@ class Draft {
     }
   }
 
-  /** Those that a burst names: two or all of them, the job's own, and one that nobody pushes. */
+  /** Those that a burst names: two or all of them, the job's own, and one that is never pushed. */
   #models(): readonly string[] {
     const { names } = this.#named;
     const further = this.#chance(0.5) ? names : names.slice(0, 2);

@@ -39,7 +39,7 @@ export function isRightFor(
     : ['model_failed', 'max_receives_exceeded'].includes(code ?? '');
 }
 
-/** A request for a model that is not there is refused with not_found, one for a model that is there never, and nobody looks below an unknown name. */
+/** A request for a model that is not there is refused with not_found, one for a model that is there never, and nothing reads below an unknown name. */
 export const unknownNotFound: Invariant = (history) => {
   const { requests, looked, uploaded } = history.named;
   const broken = (text: string, atMs: number): Violation => ({
