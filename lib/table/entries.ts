@@ -77,6 +77,14 @@ export class Entries {
     return readEntry(item, this.now()).result;
   }
 
+  async dropKept(uri: string, leaseId: string): Promise<void> {
+    await changeItem(this.#connection, this.#keptId(uri, leaseId), (item) => {
+      const kept = readEntry(item, this.now());
+      const change = kept.result && changeOf(kept, { ...kept, result: undefined }, this.#listOf(uri));
+      return { answer: 0, change };
+    });
+  }
+
   /** The lists of the index, among which the uris are divided. Each page of `dequeue` reads all of them. */
   get lists(): string[] {
     return Array.from({ length: SHARDS }, (_, i) => `${this.#job}/${i}`);

@@ -8,6 +8,7 @@ import { allEnded } from '../contract/under-way.ts';
 import {
   isFetched,
   LEASE_MS,
+  type Lease,
   type LeasedResult,
   type Leases,
   MAX_BYTES,
@@ -100,15 +101,18 @@ export class TableLeases implements Leases {
   async release(taken: readonly LeasedResult[]): Promise<void> {
     const held = taken.map((one) => one.lease).filter(({ leftMs }) => leftMs !== 0);
     try {
-      await allEnded(
-        held.map(({ uri, leaseId }) =>
-          this.#entries.take(uri, (entry) => ({ answer: 0, entry: release(entry, leaseId) })),
-        ),
-      );
+      await allEnded(held.map((one) => this.#release(one)));
     } catch (error) {
       for (const { uri, leaseId } of held) this.#unanswered.remember(uri, undefined, leaseId);
       throw error;
     }
+  }
+
+  async #release({ uri, leaseId }: Lease): Promise<void> {
+    const step = (entry: Entry) => ({ answer: 0, entry: release(entry, leaseId) });
+    const { written } = await this.#entries.take(uri, step);
+    // A later result took its place meanwhile: nobody gets it under this lease either.
+    if (!written) await this.#entries.dropKept(uri, leaseId);
   }
 }
 

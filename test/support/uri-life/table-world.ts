@@ -70,8 +70,8 @@ export class TableWorld extends UriWorld {
   /** @throws when an item has no time to live, or a part none of its own */
   async dump(): Promise<Dump> {
     const main = (await readItem(this.#connection, this.#id)) ?? {};
-    const kept = await readItem(this.#connection, this.#keptId);
-    for (const item of [main, kept ?? {}]) assertEnds(item);
+    const kept = (await readItem(this.#connection, this.#keptId)) ?? {};
+    for (const item of [main, kept]) assertEnds(item);
     const fields = textsOf(main, RESULT);
     const isOurs = main['lease'] === this.leaseId;
     const isLeased = main['lease'] !== undefined;
@@ -79,10 +79,10 @@ export class TableWorld extends UriWorld {
     return {
       result: isLeased ? {} : fields,
       state: textsOf(main, STATE),
-      held: isOurs ? fields : kept ? textsOf(kept, RESULT) : {},
+      held: isOurs ? fields : textsOf(kept, RESULT),
       newest: String(main['newest'] ?? ''),
       listed: main['list'] !== undefined,
-      rest: { ...taken, ...(kept && !isOurs ? { where: 'kept' } : {}) },
+      rest: { ...taken, ...(kept['status'] !== undefined && !isOurs ? { where: 'kept' } : {}) },
     };
   }
 
