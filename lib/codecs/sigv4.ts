@@ -2,7 +2,10 @@
  * AWS Signature Version 4, for what a function signs without the AWS SDK, whose client costs a tenth of a cold start: the
  * password of ElastiCache, a parameter of Systems Manager, and what is read from S3.
  */
-import { createHash, createHmac } from 'node:crypto';
+import { createHash, createHmac, createSecretKey, type KeyObject } from 'node:crypto';
+
+const MOST_KEYS = 16;
+const keys = new Map<string, KeyObject>();
 
 export interface Credentials {
   readonly accessKeyId: string;
@@ -92,10 +95,22 @@ function timeAndScope({ now, region, service }: Signing) {
 function signature(request: Signing, canonical: string): string {
   const { time, scope } = timeAndScope(request);
   const text = ['AWS4-HMAC-SHA256', time, scope, sha256(canonical)].join('\n');
-  const key = scope
+  return hmac(signingKey(request.credentials.secretAccessKey, scope), text).toString('hex');
+}
+
+/** A key counts for a day, a region and a service: deriving it takes longer than all else that a signature needs. */
+function signingKey(secret: string, scope: string): KeyObject {
+  const name = `${secret} ${scope}`;
+  const known = keys.get(name);
+  if (known) return known;
+  const bytes = scope
     .split('/')
-    .reduce<string | Buffer>((made, part) => hmac(made, part), `AWS4${request.credentials.secretAccessKey}`);
-  return hmac(key, text).toString('hex');
+    .reduce<Buffer>((made, part) => hmac(made, part), Buffer.from(`AWS4${secret}`));
+  const key = createSecretKey(bytes);
+  // Credentials change every few hours.
+  if (keys.size >= MOST_KEYS) keys.clear();
+  keys.set(name, key);
+  return key;
 }
 
 /** Sorted by the escaped name, in code points. */
@@ -118,6 +133,6 @@ export function sha256(text: string): string {
   return createHash('sha256').update(text).digest('hex');
 }
 
-function hmac(key: string | Buffer, text: string): Buffer {
+function hmac(key: KeyObject | Buffer, text: string): Buffer {
   return createHmac('sha256', key).update(text).digest();
 }
