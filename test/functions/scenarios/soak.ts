@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import type { SQSEvent } from 'aws-lambda';
 import { modelPrefix } from '../../../lib/contract/names.ts';
+import type { Notified } from '../../../lib/contract/notice.ts';
 import { publishModel } from '../../../lib/registry/publish.ts';
 import { count, expire, invoke, receive, remove, type Source } from '../../support/faults/events.ts';
 import { History } from '../../support/faults/history.ts';
@@ -18,6 +19,7 @@ import { type Fsync, type RedisProcess, redisProcess } from '../../support/fault
 import { type Random, seeded, whole } from '../../support/faults/seeds.ts';
 import { BUCKET, JOB, type Queue, startQueue } from '../../support/faults/service.ts';
 import { packagedFunctions, startWorker, type Worker } from '../../support/faults/worker.ts';
+import { assertAllTold, EVERYTHING, NOTIFIED } from './everything.ts';
 
 const WORKERS = 2;
 const BATCH = 100;
@@ -29,6 +31,8 @@ export interface SoakOptions {
   readonly records: number;
   readonly seed: number;
   readonly fsync: Fsync;
+  /** Captures of each record, a target that is told of each, and a budget. Default: false. */
+  readonly everything?: boolean;
 }
 
 interface Tally {
@@ -74,7 +78,10 @@ class Environments {
   }
 }
 
-export async function soak(t: TestContext, { records, seed, fsync }: SoakOptions): Promise<void> {
+export async function soak(
+  t: TestContext,
+  { records, seed, fsync, everything = false }: SoakOptions,
+): Promise<void> {
   const random = seeded(seed);
   const redis = await redisProcess(t, fsync);
   if (!redis) return;
@@ -88,7 +95,7 @@ export async function soak(t: TestContext, { records, seed, fsync }: SoakOptions
     ...queue.aws.environment,
     CLUSTER_SERVING_BUCKET: BUCKET,
     CLUSTER_SERVING_REDIS_URL: redis.url,
-    CLUSTER_SERVING_CONFIG: JSON.stringify({ jobName: JOB }),
+    CLUSTER_SERVING_CONFIG: JSON.stringify({ jobName: JOB, ...(everything && EVERYTHING) }),
   };
   const lives = Array.from({ length: WORKERS }, (_, i) => {
     const own = join(temp, `tmp-${i}`);
@@ -100,7 +107,7 @@ export async function soak(t: TestContext, { records, seed, fsync }: SoakOptions
   const tally: Tally = { stopped: false, sent: 0, delivered: 0, done: 0, workerKills: 0, redisKills: 0 };
   const startedMs = performance.now();
   const ending = Promise.all([
-    send(queue, history, records, tally),
+    send(queue, history, { records, notified: everything ? NOTIFIED : {} }, tally),
     killRedis(redis, random, records, tally),
     ...lives.map((life) => serve(queue, life, random, records, tally)),
   ]);
@@ -110,12 +117,20 @@ export async function soak(t: TestContext, { records, seed, fsync }: SoakOptions
   const seconds = (performance.now() - startedMs) / 1000;
   await history.assertClean(redis.url, JOB, JSON.stringify(tally));
   const { stopped: _, ...numbers } = tally;
-  t.diagnostic(JSON.stringify({ records, seed, fsync, seconds: Math.round(seconds), ...numbers }));
+  const told = everything ? await assertAllTold(queue, history) : {};
+  t.diagnostic(
+    JSON.stringify({ records, seed, fsync, everything, seconds: Math.round(seconds), ...numbers, ...told }),
+  );
 }
 
 const SENDERS = 200;
 
-async function send(queue: Queue, history: History, records: number, tally: Tally): Promise<void> {
+async function send(
+  queue: Queue,
+  history: History,
+  { records, notified }: { readonly records: number; readonly notified: Notified },
+  tally: Tally,
+): Promise<void> {
   let next = 0;
   const sender = async () => {
     for (let x = next++; x < records && !tally.stopped; x = next++) {
@@ -123,7 +138,7 @@ async function send(queue: Queue, history: History, records: number, tally: Tall
       const kind = x % 100;
       const made = kind === 7 ? mismatched(x) : kind === 13 ? poison(x) : record(x);
       const told = kind === 7 ? 'bad_input' : kind === 13 ? 'model_failed' : lineOf(x);
-      await (kind === 50 ? queue.sendThroughS3 : queue.send)(uri, made);
+      await (kind === 50 ? queue.sendThroughS3 : queue.send)(uri, made, notified);
       history.enqueued(uri, told);
       tally.sent++;
     }

@@ -59,6 +59,11 @@ export class History {
     return this.#allowed.size;
   }
 
+  /** The outcomes that a uri may have; undefined for one that was not enqueued. */
+  allowed(uri: string): readonly Stored[] | undefined {
+    return this.#allowed.get(uri);
+  }
+
   uris(): string[] {
     return [...this.#allowed.keys()];
   }

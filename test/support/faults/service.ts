@@ -7,10 +7,12 @@ import type { TestContext } from 'node:test';
 import type { SQSClient } from '@aws-sdk/client-sqs';
 import type { SQSBatchResponse, SQSEvent } from 'aws-lambda';
 import { deadLetter } from '../../../functions/dead-letter.ts';
+import { newAttributes } from '../../../lib/codecs/attributes.ts';
 import { encodeMessage } from '../../../lib/codecs/message.ts';
 import { encodePointer } from '../../../lib/codecs/pointer.ts';
 import { endingsOf } from '../../../lib/compose/batch.ts';
 import { deadLetterPrefix } from '../../../lib/contract/names.ts';
+import type { Notified } from '../../../lib/contract/notice.ts';
 import type { Model, Runner } from '../../../lib/contract/values.ts';
 import { serveEvent } from '../../../lib/pipeline/event.ts';
 import { submit } from '../../../lib/pipeline/submit.ts';
@@ -45,9 +47,9 @@ export interface Queue {
   readonly url: string;
   readonly deadLetterUrl: string | undefined;
   /** As InputQueue does it: through S3 where the record is large. */
-  readonly send: (uri: string, inputs: RecordInputs) => Promise<void>;
+  readonly send: (uri: string, inputs: RecordInputs, notified?: Notified) => Promise<void>;
   /** A small record as if it were large. */
-  readonly sendThroughS3: (uri: string, inputs: RecordInputs) => Promise<void>;
+  readonly sendThroughS3: Queue['send'];
   /** A client of the same queue at another address, a proxy. */
   sqsAt(endpoint: string): SQSClient;
 }
@@ -71,15 +73,16 @@ export async function startQueue(t: TestContext, maxReceiveCount?: number): Prom
     aws,
     url,
     deadLetterUrl: dead?.url,
-    send: async (uri, inputs) =>
+    send: async (uri, inputs, notified = {}) =>
       submit(sender, async () => payloads, {
         uri,
         identity: randomUUID(),
         message: encodeMessage(uri, await toInputs(inputs)),
+        ...notified,
       }),
-    sendThroughS3: async (uri, inputs) => {
+    sendThroughS3: async (uri, inputs, notified = {}) => {
       const key = await payloads.put(encodeMessage(uri, await toInputs(inputs)));
-      await sender.send(encodePointer(uri, key));
+      await sender.send(encodePointer(uri, key), newAttributes(randomUUID(), undefined, notified));
     },
     sqsAt: (endpoint) => {
       const sqs = openSqs({ endpoint, region: aws.region });
