@@ -31,7 +31,7 @@ export interface SoakOptions {
   readonly records: number;
   readonly seed: number;
   readonly fsync: Fsync;
-  /** Captures of each record, a target that is told of each, and a budget. Default: false. */
+  /** Captures of each record, a target that is notified of each, and a budget. Default: false. */
   readonly everything?: boolean;
 }
 
