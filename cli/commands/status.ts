@@ -21,6 +21,8 @@ import { placesText } from '../places.ts';
 import { accessOf, assertUrls, dataDirOf, findService, SERVICE_OPTIONS, type Service } from '../service.ts';
 
 const ANSWER_LIMIT_MS = 5_000;
+/** Further models that are shown as text. */
+const SHOWN_MODELS = 20;
 
 export const command = defineCommand({
   name: 'status',
@@ -122,6 +124,7 @@ async function ask(http: string, access: AccessOptions) {
       throw new ServingError('internal', `${http}/ready did not answer as this service does`);
     const metrics = await request(`${http}/metrics`, {}, ANSWER_LIMIT_MS, undefined, send);
     const counted = (metrics.body as TimerReport[]).filter(({ count }) => count > 0);
+    const models = await furtherModels(http, send);
     return {
       ready: true,
       model,
@@ -130,6 +133,7 @@ async function ask(http: string, access: AccessOptions) {
       serving,
       lostCaptures,
       budget,
+      models,
       reason: undefined,
       metrics: counted,
       unreachable: false,
@@ -146,11 +150,34 @@ async function ask(http: string, access: AccessOptions) {
       serving: undefined,
       lostCaptures: undefined,
       budget: undefined,
+      models: undefined,
       reason: known.message,
       metrics: [],
       unreachable,
     };
   }
+}
+
+interface FurtherModel {
+  readonly name: string;
+  /** Undefined for one that is not open in the process that answered. */
+  readonly version?: string;
+  readonly state: string;
+  readonly reason: string;
+}
+
+/** @returns undefined where there are none, and where the service does not list its models */
+async function furtherModels(
+  http: string,
+  send: ReturnType<typeof authorizedFetch>,
+): Promise<readonly FurtherModel[] | undefined> {
+  const init = { method: 'POST', body: '{}' };
+  const asked = request(`${http}/v2/repository/index`, init, ANSWER_LIMIT_MS, undefined, send);
+  const [, ...further] = await asked.then(
+    ({ body }): readonly FurtherModel[] => (Array.isArray(body) ? body : []),
+    () => [],
+  );
+  return further.length > 0 ? further : undefined;
 }
 
 interface Ready {
@@ -171,6 +198,7 @@ function answerText({
   serving = [],
   lostCaptures = 0,
   budget,
+  models = [],
   reason,
   metrics,
 }: Awaited<ReturnType<typeof ask>>): string {
@@ -193,5 +221,22 @@ function answerText({
   const lost = lostCaptures > 0 ? [`  ${lostText(lostCaptures)}; the log says why`] : [];
   const head = `ready${model === undefined ? '' : `, model version ${model}`}`;
   const spent = budget ? [`  ${budgetText(budget)}`] : [];
-  return [head, ...trials, ...old, ...lost, ...spent, ...rows].join('\n');
+  return [head, ...trials, ...old, ...modelTexts(models), ...lost, ...spent, ...rows].join('\n');
+}
+
+/** Lines for further models: those that cannot be opened first, and of many only some. */
+function modelTexts(models: readonly FurtherModel[]): string[] {
+  const failed = models.filter(({ state }) => state !== 'READY');
+  const others = models.filter(({ state }) => state === 'READY');
+  const shown = [...failed, ...others].slice(0, SHOWN_MODELS);
+  const texts = shown.map(({ name, version, reason }) => {
+    const state = reason
+      ? `cannot be opened: ${reason}`
+      : version
+        ? `version ${version} is open`
+        : 'not open';
+    return `  model ${name}: ${state}`;
+  });
+  const rest = models.length - shown.length;
+  return rest > 0 ? [...texts, `  and ${rest} more models; --json has all of them`] : texts;
 }
