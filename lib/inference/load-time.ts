@@ -1,5 +1,5 @@
 /** The time that an invocation gives to loading a model. Lambda freezes what is left running, so it is stopped and not left. */
-import { ServingError } from '../contract/errors.ts';
+import { modelUnavailable, ServingError } from '../contract/errors.ts';
 
 export interface LoadTime {
   /** Aborts when the time is over. */
@@ -64,4 +64,11 @@ export async function within<T>(limitMs: number, work: Promise<T>, what: string,
   // A result after its limit has no reader.
   work.catch(() => undefined);
   return Promise.race([work, late]).finally(() => clearTimeout(timer));
+}
+
+/** @returns an error of ours unchanged; another becomes model_unavailable */
+export function asModelError(error: unknown): ServingError {
+  const known = ServingError.from(error);
+  if (known.code !== 'internal') return known;
+  return modelUnavailable(`the model cannot be loaded: ${known.message}`, { cause: error });
 }

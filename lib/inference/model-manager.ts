@@ -5,10 +5,9 @@
  *
  * On Lambda nothing goes on after an answer, so what is due is awaited there, within a share of the invocation's time.
  */
-import { modelUnavailable, ServingError } from '../contract/errors.ts';
 import type { Canary, CanaryShare, Runner } from '../contract/values.ts';
 import { isOfCanary } from './canary-share.ts';
-import { LoadStopped, withinTime } from './load-time.ts';
+import { asModelError, LoadStopped, withinTime } from './load-time.ts';
 import type { ManagerOptions, RunnerSource } from './manager-options.ts';
 import { LeavingRunners, OpenRunner } from './open-runner.ts';
 
@@ -33,6 +32,7 @@ export class ModelManager<R extends Runner = Runner> {
   readonly #leaving = new LeavingRunners<R>();
   #opening: Promise<OpenRunner<R>> | undefined;
   #refreshing: Promise<void> | undefined;
+  #closing: Promise<void> | undefined;
   #dueAt = Number.NEGATIVE_INFINITY;
   #reportAt = Number.NEGATIVE_INFINITY;
 
@@ -87,6 +87,8 @@ export class ModelManager<R extends Runner = Runner> {
     preferred?: () => OpenRunner<R> | undefined,
   ): Promise<T> {
     await refreshing;
+    // It has no room beside the version that this call is to have.
+    if (this.#closing) await this.#closing.then(() => this.#hasRoom());
     let opened = preferred?.() ?? this.#current ?? (await this.#first());
     // A swap may close it before this line runs; from here to the use nothing can.
     while (opened.isClosed) opened = this.#current ?? (await this.#first());
@@ -116,7 +118,14 @@ export class ModelManager<R extends Runner = Runner> {
     return this.#refreshing;
   }
 
-  async close(): Promise<void> {
+  close(): Promise<void> {
+    this.#closing ??= this.#close().finally(() => {
+      this.#closing = undefined;
+    });
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
     await this.#refreshing;
     await this.#opening?.catch(() => undefined);
     this.#leaving.add(this.#current);
@@ -180,9 +189,8 @@ export class ModelManager<R extends Runner = Runner> {
 
   async #refresh(): Promise<void> {
     const { leftMs } = this.#options;
-    if (leftMs) await this.#leaving.closed(leftMs() * LOAD_SHARE);
     // The next call after it is closed looks again.
-    if (this.#leaving.hasAny) return;
+    if (!(await this.#hasRoom())) return;
     const wasDueAt = this.#dueAt;
     this.#dueAt = this.#nextCheck();
     let isChecked = false;
@@ -289,10 +297,4 @@ export class ModelManager<R extends Runner = Runner> {
     this.#reportAt = now() + refreshMs * SPREAD;
     onError(asModelError(error));
   }
-}
-
-function asModelError(error: unknown): ServingError {
-  const known = ServingError.from(error);
-  if (known.code !== 'internal') return known;
-  return modelUnavailable(`the model cannot be loaded: ${known.message}`, { cause: error });
 }

@@ -59,6 +59,16 @@ export const lastEnqueueWins: Invariant = (history) => {
   return violations;
 };
 
+/** The old client may not get the id of its entry, whose answer still shows the record. */
+function enqueueWith(
+  history: History,
+  { identity, uri, answer }: Pick<OutcomeFact, 'identity' | 'uri' | 'answer'>,
+): EnqueueFact | undefined {
+  const isUnknown = (one: EnqueueFact) =>
+    one.identity === undefined && one.uri === uri && one.number === answer?.number;
+  return history.enqueueOf(identity) ?? history.enqueues.find(isUnknown);
+}
+
 /** Every accepted enqueue has an outcome, or one that was enqueued later, or at the same time, has. */
 export const nothingLost: Invariant = (history) => {
   return history.enqueues.flatMap((enqueue) => {
@@ -67,8 +77,8 @@ export const nothingLost: Invariant = (history) => {
     // A cancellation is the outcome of what was enqueued until then.
     if (history.cancels.some((cancel) => cancel.uri === uri && cancel.endedMs >= calledMs)) return [];
     const answered = history.outcomes.filter((one) => one.uri === uri);
-    const isAnswered = answered.some(({ identity }) => {
-      const other = history.enqueueOf(identity);
+    const isAnswered = answered.some((outcome) => {
+      const other = enqueueWith(history, outcome);
       return other !== undefined && (other === enqueue || !isBefore(other, enqueue));
     });
     if (isAnswered) return [];
@@ -87,8 +97,8 @@ export const nothingLost: Invariant = (history) => {
 export const noForeignAnswer: Invariant = (history) => {
   const violations: Violation[] = [];
   const check = (uri: string, identity: string, answer: Answer | undefined, atMs: number, where: string) => {
-    const enqueue = history.enqueueOf(identity);
     if (!answer) return;
+    const enqueue = enqueueWith(history, { uri, identity, answer });
     const { number, place } = answer;
     if (enqueue && place !== placeOf(enqueue.model)) {
       const text = `${where} has an answer of model ${place} for record ${enqueue.number} of ${uri}, which names ${enqueue.model ?? 'none'}`;
@@ -96,12 +106,6 @@ export const noForeignAnswer: Invariant = (history) => {
       return;
     }
     if (enqueue?.uri === uri && enqueue.number === number) return;
-    // The old client did not get the id of its entry.
-    if (
-      !enqueue &&
-      history.enqueues.some((one) => one.identity === undefined && one.uri === uri && one.number === number)
-    )
-      return;
     const text = `${where} has the answer of record ${number} for record ${enqueue?.number ?? '(unknown)'} of ${uri}`;
     violations.push({ invariant: 'no foreign answer', text, atMs, about: [uri] });
   };
@@ -226,11 +230,14 @@ const MOST_LISTED = 7;
 export const cancelledStays: Invariant = (history) => {
   return history.cancels.flatMap(({ uri, answer, calledMs, endedMs }) => {
     if (answer !== 'true') return [];
-    const pending = history.enqueues.filter(
-      // Only a client that reaches Redis announces its records before it sends them.
-      (one) => one.uri === uri && one.way === 'sqs' && one.isAccepted && (one.endedMs ?? endedMs) < calledMs,
+    // Only a client that reaches Redis announces its records before it sends them. What is being sent at the moment is listed, too.
+    const announced = history.enqueues.filter(
+      (one) => one.uri === uri && one.way === 'sqs' && one.calledMs < endedMs,
     );
-    return pending.slice(-MOST_LISTED).flatMap(({ identity, number }) => {
+    const pending = announced
+      .slice(-MOST_LISTED)
+      .filter((one) => one.isAccepted && (one.endedMs ?? endedMs) < calledMs);
+    return pending.flatMap(({ identity, number }) => {
       const later = history.outcomes.find((one) => one.identity === identity && one.atMs > endedMs);
       if (!later) return [];
       const text = `record ${number} of ${uri} has the outcome ${later.status} after it was cancelled`;

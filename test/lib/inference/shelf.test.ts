@@ -174,25 +174,59 @@ test('a model that does not open is tried again after 5 s, then after twice as l
   await use('a');
 });
 
-for (const leftMs of [undefined, 10_000]) {
-  const where = leftMs === undefined ? 'on one machine' : 'on Lambda';
-  test(`${where} a new version without room beside the one before serves once that one has closed`, async () => {
-    let version = 'v1';
-    const world = shelfOf({ sizes: { a: 2, b: 1 }, budgetMB: 3, version: () => version, leftMs });
-    const { shelf, use } = world;
-    await use('b');
-    await use('a');
-    version = 'v2';
-    world.pass(REFRESH_MS);
-    await use('a', async () => {
-      for (let turn = 0; turn < 9; turn++) await setImmediate();
-    });
-    assert.equal(shelf.model('a').version, undefined);
-    await use('a');
-    assert.equal(shelf.model('a').version, 'v2');
-    assert.equal(world.mostMB(), 3);
+const NO_ROOM_FOR_BOTH = { sizes: { a: 2, b: 1 }, budgetMB: 3 };
+
+test('on one machine a new version without room beside the one before serves once that one has closed', async () => {
+  let version = 'v1';
+  const world = shelfOf({ ...NO_ROOM_FOR_BOTH, version: () => version });
+  const { shelf, use } = world;
+  await use('b');
+  await use('a');
+  version = 'v2';
+  world.pass(REFRESH_MS);
+  await use('a', async () => {
+    for (let turn = 0; turn < 9; turn++) await setImmediate();
   });
-}
+  assert.equal(shelf.model('a').version, undefined);
+  await use('a');
+  assert.equal(shelf.model('a').version, 'v2');
+  assert.equal(world.mostMB(), 3);
+});
+
+test('on Lambda a new version without room beside the one before answers the call that finds it', async () => {
+  let version = 'v1';
+  const world = shelfOf({ ...NO_ROOM_FOR_BOTH, version: () => version, leftMs: 10_000 });
+  const { shelf, use } = world;
+  await use('b');
+  await use('a');
+  version = 'v2';
+  world.pass(REFRESH_MS);
+  const versions = await Promise.all(
+    [1, 2].map(() => shelf.model('a').use(async (runner) => runner.version)),
+  );
+  assert.deepEqual(versions, ['v2', 'v2']);
+  assert.deepEqual(world.openings, ['b', 'a', 'a']);
+  assert.equal(world.mostMB(), 3);
+});
+
+test('on Lambda a new version that does not open where the one before had to close fails its calls, and is tried again', async () => {
+  let version = 'v1';
+  let isAway = false;
+  const opening = async () => {
+    if (isAway) throw modelUnavailable('S3 does not answer');
+  };
+  const world = shelfOf({ ...NO_ROOM_FOR_BOTH, version: () => version, leftMs: 10_000, opening });
+  const { shelf, use } = world;
+  await use('b');
+  await use('a');
+  version = 'v2';
+  isAway = true;
+  world.pass(REFRESH_MS);
+  await assert.rejects(use('a'), { code: 'model_unavailable' });
+  isAway = false;
+  await use('a');
+  assert.equal(shelf.model('a').version, 'v2');
+});
 
 test('a model that exists no more is closed', async () => {
   const { shelf, opened, use } = shelfOf({ sizes: { a: 1, b: 1 }, budgetMB: 2 });

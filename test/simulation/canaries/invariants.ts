@@ -141,11 +141,14 @@ export const keyKeepsSide: Invariant = ({ canaries: { seen, keys, versions } }) 
   return violations;
 };
 
+/** Looks that ended before a canary is rolled back. */
+const MOST_ATTEMPTS = 2;
+
 /** The scheduled look that finds a canary bad, and answers, ends it. */
 export const badCanaryEnds: Invariant = ({ canaries }) => {
   const violations: Violation[] = [];
   const unended = new Map<string, number>();
-  const passed = new Set<string>();
+  const passed = new Map<string, number>();
   for (const look of canaries.looks) {
     const { canary, endedMs } = look;
     if (!canary) continue;
@@ -155,9 +158,10 @@ export const badCanaryEnds: Invariant = ({ canaries }) => {
     unended.set(name, leastUnended(look));
     const now = canaries.pointers.findLast(({ atMs }) => atMs <= endedMs)?.canary;
     if (why === undefined || now?.version !== canary.version || now.since !== canary.since) continue;
-    // A look that begins within the time limit of one that was ended takes it for one that still asks.
-    if (flaw === 'ends' && !passed.has(name)) {
-      passed.add(name);
+    // A look that begins within the time limit of one that was ended takes it for one that still asks: once after each.
+    const passes = passed.get(name) ?? 0;
+    if (flaw === 'ends' && passes < MOST_ATTEMPTS) {
+      passed.set(name, passes + 1);
       continue;
     }
     const text = `the canary ${canary.version} (${flaw}) is still there after the look that finds ${why}`;
@@ -178,9 +182,6 @@ export const endedForReason: Invariant = (history) =>
     const text = `the canary ${canary.version} (${flaw ?? 'good'}) was rolled back: ${ended.reason}`;
     return [{ invariant: 'a canary ends for a reason', text, atMs, about: [] }];
   });
-
-/** Looks that ended before one is rolled back. */
-const MOST_ATTEMPTS = 2;
 
 function isTrue(
   reason: string,
