@@ -23,9 +23,9 @@ import { assertAllTold, EVERYTHING, NOTIFIED } from './everything.ts';
 
 const WORKERS = 2;
 const BATCH = 100;
-/** Messages between two kills, about. */
-const PER_WORKER_KILL = 400;
-const PER_REDIS_KILL = 1_000;
+/** Messages between two kills, about. Of many, a Redis that was killed reads all results again, so a long run has them less often. */
+const perWorkerKill = (records: number) => Math.max(400, records / 500);
+const perRedisKill = (records: number) => Math.max(1_000, records / 100);
 
 export interface SoakOptions {
   readonly records: number;
@@ -155,7 +155,8 @@ async function serve(
   tally: Tally,
 ): Promise<void> {
   const source: Source = { sqs: queue.aws.sqs, queueUrl: queue.url };
-  let killAt = whole(random, 1, 2 * PER_WORKER_KILL);
+  const every = perWorkerKill(records);
+  let killAt = whole(random, 1, 2 * every);
   let own = 0;
   while (!tally.stopped) {
     const batch = await receive(source, BATCH);
@@ -168,7 +169,7 @@ async function serve(
     tally.delivered += batch.length;
     const invoking = invoke((event: SQSEvent) => life.invoke(event), batch);
     if (own >= killAt) {
-      killAt = own + whole(random, 1, 2 * PER_WORKER_KILL);
+      killAt = own + whole(random, 1, 2 * every);
       // A warm event takes some milliseconds: the kill falls before, within or after its work.
       await new Promise((resolve) => setTimeout(resolve, whole(random, 0, 12)));
       if (life.kill()) tally.workerKills++;
@@ -188,7 +189,7 @@ async function serve(
 async function killRedis(redis: RedisProcess, random: Random, records: number, tally: Tally): Promise<void> {
   const progress = () => tally.done;
   const isOver = () => tally.done >= records || tally.stopped;
-  await killAgain({ random, every: PER_REDIS_KILL, progress, isOver }, async () => {
+  await killAgain({ random, every: perRedisKill(records), progress, isOver }, async () => {
     await redis.kill();
     tally.redisKills++;
     await redis.restart();
