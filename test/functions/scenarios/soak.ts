@@ -124,6 +124,8 @@ export async function soak(
 }
 
 const SENDERS = 200;
+/** Records that wait: with all of a long run in the queue, sending them would take the time of serving them. */
+const MOST_WAITING = 10_000;
 
 async function send(
   queue: Queue,
@@ -134,6 +136,8 @@ async function send(
   let next = 0;
   const sender = async () => {
     for (let x = next++; x < records && !tally.stopped; x = next++) {
+      while (tally.sent - tally.done > MOST_WAITING && !tally.stopped)
+        await new Promise((resolve) => setTimeout(resolve, 20));
       const uri = `r-${x}`;
       const kind = x % 100;
       const made = kind === 7 ? mismatched(x) : kind === 13 ? poison(x) : record(x);
