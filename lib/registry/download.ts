@@ -7,13 +7,14 @@ import { createHash } from 'node:crypto';
 import { rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { asError, modelUnavailable, ServingError } from '../contract/errors.ts';
-import { isCount } from '../contract/present.ts';
+import { elementAt, isCount } from '../contract/present.ts';
 import type { CanaryShare, ServedVersions } from '../contract/values.ts';
 import { readVerification, type Unknown, type Verification } from '../contract/verification.ts';
 import { getText, listFolder, type ReadLimits, type S3Client } from '../s3/objects.ts';
 import { hasDigest, type ModelFile, verify } from './digest.ts';
 import { inPartial } from './download-folder.ts';
-import { downloadFile } from './model-file.ts';
+import { downloadFile, isPassing } from './model-file.ts';
+import { someAtATime } from './some-at-a-time.ts';
 
 /** A version of a model that can be downloaded. */
 export interface ModelPointer {
@@ -54,6 +55,8 @@ export interface ModelLocation {
 // With paths of 256 characters, current.json stays under its read limit of 1 MiB.
 /** Files of one model version. Refused with `model_unavailable`. */
 export const MAX_MODEL_FILES = 1_000;
+/** A version has many small files beside a large one, and each waits for an answer of S3. */
+const FILES_AT_ONCE = 8;
 /** A name that is valid in S3, in a file system and in a log, and cannot leave its folder. */
 const MODEL_PATH = /^(?!.*\.\.)\w[\w./ -]{0,255}$/;
 const SHA256 = /^[0-9a-f]{64}$/;
@@ -208,10 +211,19 @@ export async function downloadModel(
       let done = partial.total;
       const count = (bytes: number) => onBytes?.((done += bytes), total, bytes);
       try {
-        for (const [place, file] of files.entries())
-          await downloadFile(file, place, { s3, bucket: location.bucket, partial, limits, onBytes: count });
-      } finally {
-        partial.keeps &&= keeps;
+        await someAtATime(files.length, FILES_AT_ONCE, limits.signal, async (place, signal) => {
+          const download = {
+            s3,
+            bucket: location.bucket,
+            partial,
+            limits: { ...limits, signal },
+            onBytes: count,
+          };
+          await downloadFile(elementAt(files, place, 'files'), place, download);
+        });
+      } catch (error) {
+        partial.keeps = keeps && (limits.signal?.aborted === true || isPassing(error));
+        throw error;
       }
       partial.end();
       await rename(partial.folder, folder).catch(async (error: unknown) => {

@@ -11,6 +11,7 @@ import { type ReadLimits, readRange, type S3Client } from '../s3/objects.ts';
 import type { ByteWriter } from '../s3/signed-read.ts';
 import { type ModelFile, RunningDigest, verify } from './digest.ts';
 import type { Partial } from './partial.ts';
+import { someAtATime } from './some-at-a-time.ts';
 
 /** S3 serves about 55 MB/s per stream; 8 streams come near the network's limit. */
 const PART_BYTES = 8 * 1024 * 1024;
@@ -35,21 +36,15 @@ class ChangedError extends Error {}
 
 /** @param place of the file in its version. @throws model_unavailable, the signal's reason, S3's and the disk's errors */
 export async function downloadFile(file: ModelFile, place: number, download: FileDownload): Promise<void> {
-  const { partial, limits } = download;
+  const { partial } = download;
   const target = join(partial.folder, file.path);
   await mkdir(dirname(target), { recursive: true });
-  let digest: string | undefined;
-  try {
-    digest = await readParts(file, place, target, download).catch((error: unknown) => {
-      // If the version names a file's ETag, a different object is a different version.
-      if (file.etag !== undefined || !isChanged(error)) throw error;
-      partial.forget(place);
-      return readParts(file, place, target, download);
-    });
-  } catch (error) {
-    partial.keeps = limits.signal?.aborted === true || isPassing(error);
-    throw error;
-  }
+  const digest = await readParts(file, place, target, download).catch((error: unknown) => {
+    // If the version names a file's ETag, a different object is a different version.
+    if (file.etag !== undefined || !isChanged(error)) throw error;
+    partial.forget(place);
+    return readParts(file, place, target, download);
+  });
   await verify(target, file, digest);
 }
 
@@ -63,27 +58,15 @@ async function readParts(
   const isNew = download.partial.etag(place) === undefined;
   if (isNew) download.partial.forget(place);
   const fd = openSync(target, constants.O_RDWR | constants.O_CREAT | (isNew ? constants.O_TRUNC : 0));
-  // When one part fails, none of the others may go on to write: the descriptor is closed.
-  const failed = new AbortController();
-  const signal = limits.signal ? AbortSignal.any([limits.signal, failed.signal]) : failed.signal;
   const parts = Math.max(1, Math.ceil(file.bytes / PART_BYTES));
-  let next = 0;
   const digest = new RunningDigest(fd, file, PART_BYTES);
-  const pull = async () => {
-    while (next < parts) {
-      const number = next++;
+  try {
+    await someAtATime(parts, PARALLEL_PARTS, limits.signal, async (number, signal) => {
       const output = { fd, digest };
       const part = new Part(file, place, number, output, { ...download, limits: { ...limits, signal } });
       await part.read();
       digest.addPart(number);
-    }
-  };
-  try {
-    const pulls = Array.from({ length: Math.min(PARALLEL_PARTS, parts) }, pull);
-    for (const pulling of pulls) pulling.catch((error: unknown) => failed.abort(error));
-    await Promise.allSettled(pulls);
-    limits.signal?.throwIfAborted();
-    failed.signal.throwIfAborted();
+    });
     return digest.ofWhole();
   } finally {
     closeSync(fd);
@@ -198,7 +181,7 @@ class FileWriter {
 }
 
 /** True if the same read may succeed later, so the received part of the file is worth keeping. */
-function isPassing(error: unknown): boolean {
+export function isPassing(error: unknown): boolean {
   if (error instanceof ServingError || error instanceof DiskError) return false;
   const { code, $metadata } = error as { code?: unknown; $metadata?: { httpStatusCode?: number } };
   const status = $metadata?.httpStatusCode ?? 500;

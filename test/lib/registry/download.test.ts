@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { GetObjectCommand, ListObjectsV2Command } from '@aws-sdk/client-s3';
@@ -69,4 +69,57 @@ test('a file is read in parts of 8 MiB, the last of which is what is left', asyn
     assert.deepEqual(ranges.sort(), expected);
     assert.ok(content.equals(await readFile(join(folder, 'model.onnx'))));
   }
+});
+
+/** Small files of a version, whose reads wait until `together` of them were asked for. */
+function versionOf(together: number, failing?: string) {
+  const paths = Array.from({ length: 12 }, (_, i) => `file-${i}`);
+  const content = (path: string) => Buffer.from(`content of ${path}`);
+  const files = paths.map((path) => ({
+    path,
+    key: path,
+    bytes: content(path).length,
+    sha256: createHash('sha256').update(content(path)).digest('hex'),
+  }));
+  const asked: string[] = [];
+  let underWay = 0;
+  let mostUnderWay = 0;
+  const enough = Promise.withResolvers<void>();
+  const s3 = {
+    send: async ({ input }: { input: { Key: string } }) => {
+      asked.push(input.Key);
+      mostUnderWay = Math.max(mostUnderWay, ++underWay);
+      if (asked.length === together) enough.resolve();
+      await enough.promise;
+      underWay--;
+      if (input.Key === failing)
+        throw Object.assign(new Error('denied'), { $metadata: { httpStatusCode: 403 } });
+      const body = async function* () {
+        yield content(input.Key);
+      };
+      return { ETag: '"1"', Body: body() };
+    },
+  } as unknown as S3Client;
+  const check = async (folder: string) => {
+    for (const path of paths) assert.deepEqual(await readFile(join(folder, path)), content(path));
+  };
+  return { s3, files, asked, check, most: () => mostUnderWay };
+}
+
+test('eight files of a version are read at the same time', async (t) => {
+  const { s3, files, asked, check, most } = versionOf(8);
+  await check(await downloadModel(s3, LOCATION, { version: 'v1', files }, await temporaryFolder(t)));
+  assert.deepEqual([asked.length, most()], [12, 8]);
+});
+
+test('a file that cannot be read ends the download of the others, and nothing of it is left', async (t) => {
+  const { s3, files, asked } = versionOf(8, 'file-3');
+  const directory = await temporaryFolder(t);
+  const options = { keeps: true };
+  await assert.rejects(downloadModel(s3, LOCATION, { version: 'v1', files }, directory, options), {
+    code: 'model_unavailable',
+    message: /denied/,
+  });
+  assert.ok(asked.length < 12, `${asked.length} files were asked for`);
+  assert.deepEqual(await readdir(directory), []);
 });
