@@ -2,9 +2,9 @@
  * `cluster-serving restart`. Options that are not given stay as at the previous start, including the config's path,
  * even if that service was stopped, has crashed or failed to start.
  */
-import { ServingError } from '../../lib/contract/errors.ts';
+import { asError, ServingError } from '../../lib/contract/errors.ts';
 import { modelPrefix } from '../../lib/contract/names.ts';
-import type { S3Client } from '../../lib/s3/objects.ts';
+import { getText, type S3Client } from '../../lib/s3/objects.ts';
 import { type AccessValues, TOKEN_OPTIONS } from '../../local/machine/access.ts';
 import {
   findRunning,
@@ -20,6 +20,9 @@ import { EXIT, type Output } from '../output.ts';
 import { dataDirOf } from '../service.ts';
 import { START_OPTIONS, startAndReport } from './start.ts';
 import { STOP_TIMEOUT, stopService } from './stop.ts';
+
+/** For the first answer of the running service's S3. */
+const ANSWER_MS = 5_000;
 
 export const command = defineCommand({
   name: 'restart',
@@ -60,16 +63,23 @@ async function tryModels(
       if (job.worker.class !== undefined) continue;
       const model = await servedModel(job, modelDirectory, dataDir);
       if (s3 === undefined || bucket === undefined) continue;
-      await tryIn({ s3, bucket }, { ...served, model }, dataDir).catch((error: unknown) => {
-        const { code, message } = ServingError.from(error);
-        // Who restarts a service that hangs wants just that.
-        if (code !== 'model_unavailable') throw error;
-        output.note(`job ${job.jobName}: its models were not tried before the stop: ${message}`);
-      });
+      const away = await whyAway(s3, bucket);
+      // Who restarts a service that hangs wants just that.
+      if (away) output.note(`job ${job.jobName}: its models were not tried before the stop: ${away}`);
+      else await tryIn({ s3, bucket }, { ...served, model }, dataDir);
     }
   } finally {
     s3?.destroy();
   }
+}
+
+/** @returns undefined where S3 answers */
+function whyAway(s3: S3Client, bucket: string): Promise<string | undefined> {
+  const read = getText(s3, { bucket, key: 'answers' }, { limitMs: ANSWER_MS });
+  return read.then(
+    () => undefined,
+    (error: unknown) => asError(error).message,
+  );
 }
 
 async function tryIn(

@@ -14,7 +14,7 @@ interface Budget {
 const BUDGETS: readonly Budget[] = [
   { folders: ['functions', 'lib'], lines: 51_300 },
   { folders: ['local'], lines: 12_330 },
-  { folders: ['cli'], lines: 11_930 },
+  { folders: ['cli'], lines: 11_940 },
   { folders: ['infra'], lines: 7_980 },
   { folders: ['sdk'], lines: 3_780 },
   { folders: ['onnx-import', 'release', 'console', 'bench', 'embedded-redis'], lines: 72_920 },

@@ -1,6 +1,6 @@
 /** `cluster-serving model golden`, and that nothing serves which answers a golden request otherwise. */
 import assert from 'node:assert/strict';
-import { cp, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { cp, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { readPointer } from '../../lib/registry/download.ts';
@@ -227,6 +227,12 @@ test('a restart that golden requests refuse leaves the service running, with its
   const broken = await warmCli(['restart'], { cwd });
   assert.equal(broken.code, 1);
   assert.match(broken.stderr, /model broken: /);
+  assert.equal((await warmCli(['predict', 'ask.json'], { cwd })).code, 0);
+
+  await rm(join(cwd, 'further', 'broken', 'model.onnx'));
+  const empty = await warmCli(['restart'], { cwd });
+  assert.equal(empty.code, 1);
+  assert.match(empty.stderr, /model broken: /);
   assert.equal((await warmCli(['predict', 'ask.json'], { cwd })).code, 0);
 });
 
