@@ -1,5 +1,6 @@
 /** The poller and the batch function in a process of their own, which drains a queue and reads its live memory meanwhile. */
 import type { SQSEvent } from 'aws-lambda';
+import { peakMemory } from '../../lib/inference/peak-memory.ts';
 import { openSqs } from '../../lib/queue/sender.ts';
 import { startPoller } from '../../local/event-source/poller.ts';
 import { spreadOf } from '../measure.ts';
@@ -63,7 +64,7 @@ export async function drainQueue({ model, redisUrl, queueUrl, endpoint, records 
     await served.close();
     sqs.destroy();
   }
-  return { liveBytes: spreadOf(live).median, residentBytes: process.resourceUsage().maxRSS * 1024 };
+  return { liveBytes: spreadOf(live).median, residentBytes: peakMemory() };
 }
 
 const methods = { drain: drainQueue };

@@ -5,6 +5,7 @@
  */
 import { type ErrorRecord, ServingError } from '../../lib/contract/errors.ts';
 import { endWithParent } from '../../lib/inference/end-with-parent.ts';
+import { peakMemory } from '../../lib/inference/peak-memory.ts';
 import type { Block, ModelFacts } from './points.ts';
 import type { OpenPoint, OpenRequest } from './run.ts';
 
@@ -61,7 +62,7 @@ async function measure(forMs: number): Promise<Measured> {
   const { user, system } = process.cpuUsage(cpu);
   return {
     block: { modelMs, callMs, cpuMs: (user + system) / 1000, wallMs: performance.now() - begin },
-    peakBytes: Math.max(0, process.resourceUsage().maxRSS * 1024 - before),
+    peakBytes: Math.max(0, peakMemory() - before),
     residentBytes: process.memoryUsage.rss(),
   };
 }

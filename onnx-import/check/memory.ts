@@ -5,6 +5,7 @@
  */
 import { DEFAULTS } from '../../lib/config/defaults.ts';
 import type { Tensor } from '../../lib/contract/tensor.ts';
+import { peakMemory } from '../../lib/inference/peak-memory.ts';
 import type { Session } from '../../lib/inference/session.ts';
 import { RUN_BYTES } from '../../lib/inference/warm-up.ts';
 import { feedBytes } from '../../lib/pipeline/batch/batch.ts';
@@ -88,5 +89,5 @@ function hasRoom(bytes: number): boolean {
 }
 
 export function peakNow(before: number): number {
-  return Math.max(0, process.resourceUsage().maxRSS * 1024 - before);
+  return Math.max(0, peakMemory() - before);
 }

@@ -1,4 +1,5 @@
 /** Measures how much a process grows that opens a model and runs one row. Each is measured in a process of its own, which has opened no other. */
+import { peakMemory } from '../../lib/inference/peak-memory.ts';
 import { openSession } from '../../lib/inference/session.ts';
 import { readFacts } from '../../onnx-import/index.ts';
 import { singleRows } from '../../onnx-import/inputs.ts';
@@ -7,7 +8,7 @@ import { singleRows } from '../../onnx-import/inputs.ts';
 export async function growthOf(file: string): Promise<number> {
   // Loads what reads models, whose code is not the model's.
   const shapeless = (await readFacts(file)).shapelessInputs;
-  const [before, peakBefore] = [process.memoryUsage.rss(), peak()];
+  const [before, peakBefore] = [process.memoryUsage.rss(), peakMemory()];
   const session = await openSession(file, { threads: 1 });
   try {
     for (const feeds of singleRows(file, session.inputs, { shapeless }, 0)) {
@@ -17,14 +18,9 @@ export async function growthOf(file: string): Promise<number> {
       );
       if (hasRun) break;
     }
-    const most = peak() > peakBefore ? peak() : process.memoryUsage.rss();
+    const most = peakMemory() > peakBefore ? peakMemory() : process.memoryUsage.rss();
     return Math.max(1, most - before);
   } finally {
     await session.close();
   }
-}
-
-/** In bytes, since the process began. */
-function peak(): number {
-  return process.resourceUsage().maxRSS * 1024;
 }

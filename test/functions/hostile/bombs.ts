@@ -10,6 +10,7 @@ import { gzipSync } from 'node:zlib';
 import { decodeMessage } from '../../../lib/codecs/message.ts';
 import { openOnnx } from '../../../lib/compose/onnx.ts';
 import { ServingError } from '../../../lib/contract/errors.ts';
+import { peakMemory } from '../../../lib/inference/peak-memory.ts';
 import { b64, flatPng, headerJpeg, withImage } from './encoded-images.ts';
 import { type Endpoint, predictEndpoint, predictionsEndpoint } from './endpoints.ts';
 import { GOOD, type ModelName, modelBytes } from './models.ts';
@@ -44,7 +45,7 @@ const queue: Endpoint = async (body) => {
 
 const of = (instance: string) => `{"instances":[${instance}]}`;
 const record = (serde: string, bytes: Uint8Array) => JSON.stringify({ uri: 'u', serde, data: b64(bytes) });
-const maxMiB = () => process.resourceUsage().maxRSS / 1024;
+const maxMiB = () => peakMemory() / 1024 ** 2;
 
 async function explode(
   name: string,

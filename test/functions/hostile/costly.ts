@@ -8,6 +8,7 @@ import { decodeMessage } from '../../../lib/codecs/message.ts';
 import { openNumbers } from '../../../lib/codecs/numbers/parse.ts';
 import { openOnnx } from '../../../lib/compose/onnx.ts';
 import { ServingError } from '../../../lib/contract/errors.ts';
+import { peakMemory } from '../../../lib/inference/peak-memory.ts';
 import { readInfer } from '../../../local/grpc/request.ts';
 import { type Endpoint, predictEndpoint, predictionsEndpoint } from './endpoints.ts';
 import { GOOD, modelBytes } from './models.ts';
@@ -73,7 +74,7 @@ async function endpoints(folder: string): Promise<Record<Target, Endpoint>> {
   };
 }
 
-const maxMiB = () => process.resourceUsage().maxRSS / 1024;
+const maxMiB = () => peakMemory() / 1024 ** 2;
 
 async function main(folder: string): Promise<void> {
   await openNumbers();
