@@ -3,6 +3,8 @@
  * files of a folder share a process, one after another (together.ts); those that take long (`.system`, `.deploy` in their
  * names) have one each. What takes longest starts first, so that nothing long is left at the end.
  */
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
 import { globSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join, sep } from 'node:path';
 import { run } from 'node:test';
@@ -134,6 +136,31 @@ function scripts(all: readonly string[]): string[] {
   });
 }
 
+/**
+ * What tests start often and end by a signal, with a first question for it. Such a process keeps nothing of what it has compiled,
+ * and compiles it again each time, which takes most of its processor time.
+ */
+const ENDED_BY_SIGNAL = [
+  { script: 'release/process.ts', question: { name: 'prepare', request: {} } },
+  { script: 'lib/compose/isolated-process.ts', question: {} },
+];
+const FILL_MS = 60_000;
+
+/** Lets one of each end by itself, which keeps its part of the cache. */
+async function fillCompileCache(): Promise<void> {
+  const ended = ENDED_BY_SIGNAL.map(({ script, question }) => {
+    const child = fork(join(ROOT, script), {
+      stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+      timeout: FILL_MS,
+    });
+    child.once('message', () => child.disconnect());
+    child.send(question);
+    return once(child, 'exit');
+  });
+  await Promise.all(ended);
+}
+
+if (process.env['NODE_COMPILE_CACHE'] !== undefined) await fillCompileCache();
 process.env[FOUND_PYTHON] = FOUND;
 const all = testFiles(process.argv.slice(2));
 const concurrency = all.some((file) => LONG.test(file)) ? CONCURRENCY_OF_LONG : CONCURRENCY;
