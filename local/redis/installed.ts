@@ -11,6 +11,7 @@ import { promisify } from 'node:util';
 import { syncRegularly } from '../../embedded-redis/disk-sync.ts';
 import { listen } from '../../embedded-redis/server.ts';
 import { badConfig } from '../../lib/contract/errors.ts';
+import { variables } from '../../lib/contract/variables.ts';
 
 export interface InstalledOptions {
   readonly command: string;
@@ -42,11 +43,17 @@ const TAIL_CHARS = 2_000;
 /** `$$` is the shell that becomes redis-server. A line on the pipe means that it has ended by itself. */
 const SCRIPT = '{ read -r _ <&3 || kill "$$"; } >/dev/null 2>&1 & exec "$@" 3<&-';
 
+/** Commands that were found to run, with the PATH of that moment: to start a process takes a large one some hundredths of a second. */
+const found = new Set<string>();
+
 /** True if a redis-server is installed and runs. */
 export async function isInstalled(command: string, log: (message: string) => void): Promise<boolean> {
   if (process.platform === 'win32') return false;
+  const name = `${command} ${variables['PATH']}`;
+  if (found.has(name)) return true;
   try {
     await promisify(execFile)(command, ['--version'], { timeout: VERSION_LIMIT_MS });
+    found.add(name);
     return true;
   } catch (error) {
     if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return false;
