@@ -2,7 +2,8 @@
  * Reads how much memory this process uses. V8 collects garbage when it likes, so live memory is read after a collection;
  * the peak is the kernel's own (VmHWM, Linux only), which misses nothing between two readings.
  */
-import { readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
+import { peakMemory } from '../lib/inference/peak-memory.ts';
 
 /** Bytes that JavaScript holds, heap and array buffers, without garbage. Needs --expose-gc. */
 export async function liveBytes(): Promise<number> {
@@ -26,8 +27,5 @@ export function startPeak(): () => number {
   } catch {
     return () => Number.NaN;
   }
-  return () => {
-    const [, kB] = /VmHWM:\s+(\d+) kB/.exec(readFileSync('/proc/self/status', 'utf8')) ?? [];
-    return Math.max(0, Number(kB) * 1024 - before);
-  };
+  return () => Math.max(0, peakMemory() - before);
 }

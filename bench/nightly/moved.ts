@@ -23,7 +23,7 @@ export function movedRows(before: Report, now: Report): Moved[] {
     const [was, is] = [before.machine[part], now.machine[part]];
     if (was !== is)
       throw new Error(
-        `the runs cannot be compared: ${part} was ${was} and is ${is}. Save a run of this machine first`,
+        `the runs cannot be compared: ${part} was ${was} and is ${is}. Name another file, in which a run of this machine is saved`,
       );
   }
   const earlier = new Map(rowsOf(before).map((row) => [keyOf(row), row.value]));

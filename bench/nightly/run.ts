@@ -2,7 +2,8 @@
  * `npm run bench:nightly`: runs the bench, compares it with the last run, and names the commit that moved a row beyond its
  * spread. The run takes the place of the last one, so that each change is reported once.
  */
-import { readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { parseArgs } from 'node:util';
 import type { Report } from '../report.ts';
 import { type BenchRun, benchAt, benchIn, commitsSince, nameOf } from './checkout.ts';
@@ -14,7 +15,7 @@ const USAGE = `Usage: npm run bench:nightly -- --last <file> [scenario...] [--ca
 
 Runs the scenarios as \`npm run bench\` does, compares them with the run in the file, and saves them there. For each row that
 moved beyond its spread it looks for the commit: it measures those in between, each in a work tree of its own, for
-120 minutes at most. Without the file it only saves the run. Exit code: 0 nothing moved, 1 something did, 2 it could not
+--minutes at most (default 120). Without the file it only saves the run. Exit code: 0 nothing moved, 1 something did, 2 it could not
 be compared.`;
 
 async function main(): Promise<number> {
@@ -37,6 +38,7 @@ async function main(): Promise<number> {
   const asked = { scenarios: positionals, only: values.case, isQuick: values.quick };
   const root = process.cwd();
   const last = await lastRun(values.last);
+  await mkdir(dirname(values.last), { recursive: true });
   const now = await benchIn(root, { ...asked, limitMs: Math.ceil(minutes * MINUTE_MS) });
   const moved = last ? movedRows(last, now) : [];
   const commits = last ? await commitsOf(root, last, moved, { asked, endsAt }) : new Map<string, string>();

@@ -57,13 +57,13 @@ async function tryModels(
   const { bucket, environment = {} } = running ?? {};
   const s3 = bucket === undefined ? undefined : await openLocalS3(environment);
   try {
+    const away = s3 && bucket !== undefined ? await whyAway(s3, bucket) : undefined;
     for (const served of jobs) {
       const { job } = served;
       const modelDirectory = await modelHere(job, served.modelDirectory, dataDir);
       if (job.worker.class !== undefined) continue;
       const model = await servedModel(job, modelDirectory, dataDir);
       if (s3 === undefined || bucket === undefined) continue;
-      const away = await whyAway(s3, bucket);
       // Who restarts a service that hangs wants just that.
       if (away) output.note(`job ${job.jobName}: its models were not tried before the stop: ${away}`);
       else await tryIn({ s3, bucket }, { ...served, model }, dataDir);

@@ -4,6 +4,7 @@ import { ServingError } from '../../lib/contract/errors.ts';
 import { percentText } from '../../lib/contract/share.ts';
 import type { CanaryShare, ServedVersions } from '../../lib/contract/values.ts';
 import { setVariables } from '../../lib/contract/variables.ts';
+import type { IndexEntry } from '../../lib/http/open-inference/repository.ts';
 import type { ShownBudget } from '../../lib/metrics/budget.ts';
 import type { TimerReport } from '../../lib/metrics/timers.ts';
 import { findRunning, type StackRecord } from '../../local/service/data-folder.ts';
@@ -158,23 +159,15 @@ async function ask(http: string, access: AccessOptions) {
   }
 }
 
-interface FurtherModel {
-  readonly name: string;
-  /** Undefined for one that is not open in the process that answered. */
-  readonly version?: string;
-  readonly state: string;
-  readonly reason: string;
-}
-
 /** @returns undefined where there are none, and where the service does not list its models */
 async function furtherModels(
   http: string,
   send: ReturnType<typeof authorizedFetch>,
-): Promise<readonly FurtherModel[] | undefined> {
+): Promise<readonly IndexEntry[] | undefined> {
   const init = { method: 'POST', body: '{}' };
   const asked = request(`${http}/v2/repository/index`, init, ANSWER_LIMIT_MS, undefined, send);
   const [, ...further] = await asked.then(
-    ({ body }): readonly FurtherModel[] => (Array.isArray(body) ? body : []),
+    ({ body }): readonly IndexEntry[] => (Array.isArray(body) ? body : []),
     () => [],
   );
   return further.length > 0 ? further : undefined;
@@ -225,7 +218,7 @@ function answerText({
 }
 
 /** Lines for further models: those that cannot be opened first, and of many only some. */
-function modelTexts(models: readonly FurtherModel[]): string[] {
+function modelTexts(models: readonly IndexEntry[]): string[] {
   const failed = models.filter(({ state }) => state !== 'READY');
   const others = models.filter(({ state }) => state === 'READY');
   const shown = [...failed, ...others].slice(0, SHOWN_MODELS);

@@ -11,7 +11,7 @@ export interface Started {
   isReady: boolean;
   /** True if it was starting for another model, which comes first. */
   readonly isTaken: boolean;
-  /** How long events have waited for it. */
+  /** The time that events have waited for it, in ms. */
   waitedMs: number;
 }
 

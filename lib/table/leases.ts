@@ -111,7 +111,7 @@ export class TableLeases implements Leases {
   async #release({ uri, leaseId }: Lease): Promise<void> {
     const step = (entry: Entry) => ({ answer: 0, entry: release(entry, leaseId) });
     const { written } = await this.#entries.take(uri, step);
-    // A later result took its place meanwhile: nobody gets it under this lease either.
+    // A later result has replaced it, so this lease must not return the old one.
     if (!written) await this.#entries.dropKept(uri, leaseId);
   }
 }

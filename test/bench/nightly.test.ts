@@ -125,7 +125,7 @@ test('a nightly run saves itself, and names the commit that moved a row since th
     git('add', '-A');
     git('commit', '--quiet', '--allow-empty', '-m', message);
   };
-  const last = join(await temporaryFolder(t), 'last.json');
+  const last = join(await temporaryFolder(t), 'bench', 'last.json');
   const nightly = () => {
     const args = [join(ROOT, 'bench/nightly/run.ts'), '--last', last, 'cold'];
     const { status, stdout, stderr } = spawnSync(process.execPath, args, { cwd: folder, encoding: 'utf8' });

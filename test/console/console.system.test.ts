@@ -442,7 +442,7 @@ describe('the console', () => {
       answer.resolve();
       await again;
       await listed(page, firstVersion).waitFor();
-      assert.equal(asked, 1, 'nobody asks again while an answer is awaited');
+      assert.equal(asked, 1, 'one request at a time');
       await page.context().close();
     });
 

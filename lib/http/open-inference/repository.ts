@@ -10,8 +10,9 @@ import { batchAxisOf, mayHaveClasses, rowShape } from '../../pipeline/batch/batc
 import type { ListedModel } from '../../pipeline/named-models.ts';
 import { type InferenceDeps, jobOf } from './run.ts';
 
-interface IndexEntry {
+export interface IndexEntry {
   readonly name: string;
+  /** Absent for a model that is not open in the process that answers. */
   readonly version?: string;
   readonly state: 'READY' | 'UNAVAILABLE';
   readonly reason: string;

@@ -183,19 +183,16 @@ function varint(value: number): Buffer {
 test('the proof of a model of 500 MB takes under 1 s and 100 MB', async (t) => {
   const file = join(await temporaryFolder(t), 'model.onnx');
   largeModel(file, 500 * 1024 * 1024);
-  const url = (path: string) =>
-    JSON.stringify(new URL(`../../../onnx-import/batching/${path}`, import.meta.url).href);
+  const url = (path: string) => JSON.stringify(new URL(`../../../${path}`, import.meta.url).href);
   const script = `
-    import { readModel } from ${url('model.ts')};
-    import { proofOf } from ${url('proof.ts')};
-    import { readFileSync } from 'node:fs';
-    // maxRSS would count this test's process, which it was a copy of for a moment.
-    const peakKB = () => Number(/VmHWM:\\s+(\\d+)/.exec(readFileSync('/proc/self/status', 'utf8'))[1]);
+    import { peakMemory } from ${url('lib/inference/peak-memory.ts')};
+    import { readModel } from ${url('onnx-import/batching/model.ts')};
+    import { proofOf } from ${url('onnx-import/batching/proof.ts')};
     const before = process.memoryUsage.rss();
     const start = performance.now();
     const { end } = proofOf(readModel(${JSON.stringify(file)}), new Map());
     const ms = performance.now() - start;
-    const peak = peakKB() * 1024 - before;
+    const peak = peakMemory() - before;
     console.log(JSON.stringify({ end: end?.message ?? null, ms, peak }));`;
   const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script]);
   const { end, ms, peak } = JSON.parse(stdout) as { end: string | null; ms: number; peak: number };

@@ -1,4 +1,4 @@
-/** What a model takes is measured in a process of its own, whose beginning is a copy of the one that asks. */
+/** An import measures a model's memory in a child process, which begins as a copy of its parent. */
 import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
