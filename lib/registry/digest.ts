@@ -17,6 +17,8 @@ export interface ModelFile {
 }
 
 const READ_BYTES = 1024 * 1024;
+/** It stays in a processor's cache. */
+const BACK_BYTES = 256 * 1024;
 
 type Algorithm = 'sha256' | 'md5';
 
@@ -31,6 +33,8 @@ export class RunningDigest {
   readonly #whole = new Set<number>();
   #hash: Hash | undefined;
   #at = 0;
+  /** Used again: the pages of a new one take as long as what is read into it. */
+  #buffer: Buffer | undefined;
 
   constructor(fd: number, file: ModelFile, partBytes: number) {
     const wanted = digestOf(file);
@@ -64,8 +68,9 @@ export class RunningDigest {
 
   #readBack(): void {
     const rest = this.#partBytes - (this.#at % this.#partBytes);
-    const buffer = Buffer.allocUnsafe(Math.min(READ_BYTES, rest, this.#bytes - this.#at));
-    const read = readSync(this.#fd, buffer, 0, buffer.length, this.#at);
+    const buffer = (this.#buffer ??= Buffer.allocUnsafeSlow(Math.min(BACK_BYTES, this.#bytes)));
+    const most = Math.min(buffer.length, rest, this.#bytes - this.#at);
+    const read = readSync(this.#fd, buffer, 0, most, this.#at);
     if (read === 0) this.#hash = undefined;
     this.take(this.#at, buffer.subarray(0, read));
   }

@@ -10,7 +10,7 @@ import { isCount } from '../contract/present.ts';
 
 const JOURNAL = '.parts';
 /** A process that is killed loses less than this of each part. */
-const NOTE_BYTES = 64 * 1024;
+const NOTE_BYTES = 512 * 1024;
 
 /** The place of a file in its version, then the ETag of its object, or the bytes of a part, or nothing when they are void. */
 type Line =

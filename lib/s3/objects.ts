@@ -6,8 +6,9 @@
 
 import type * as Sdk from '@aws-sdk/client-s3';
 import { asError } from '../contract/errors.ts';
+import type { ByteWriter } from './connection.ts';
 import type { S3Place } from './presign.ts';
-import { type ByteWriter, readSigned } from './signed-read.ts';
+import { readSigned } from './signed-read.ts';
 
 /** The AWS SDK's client, or one that loads it at its first use. */
 export interface S3Client extends Pick<Sdk.S3Client, 'send' | 'destroy'> {
@@ -123,7 +124,7 @@ export async function getRange(
     restart: () => {
       chunks = [];
     },
-    write: (chunk) => void chunks.push(chunk),
+    write: (chunk) => void chunks.push(Buffer.from(chunk)),
   };
   const etag = await readRange(s3, address, range, writer, limits);
   const [only] = chunks;

@@ -3,27 +3,15 @@
  * plain success counts: redirects, refusals, other regions, broken connections and slow answers are left to the SDK, which
  * repeats the request and knows what each of them means.
  */
-import type { Agent, ClientRequest } from 'node:http';
 import { sha256, signedHeaders } from '../codecs/sigv4.ts';
+import { type ByteWriter, Connection, WriterError } from './connection.ts';
 import { objectUrl, type S3Place } from './presign.ts';
 
-/** Takes the bytes of an object as they arrive. What it throws is thrown to the caller. */
-export interface ByteWriter {
-  /** Called before the first byte of each attempt, with the ETag of the object. */
-  readonly restart: (etag: string | undefined) => void;
-  readonly write: (bytes: Uint8Array) => void;
-}
-
-/** S3 answers within a tenth of a second; the SDK keeps the rest of the time. */
-const IDLE_MS = 2_000;
-/**
- * S3 closes a connection that was not used for some seconds. What was closed while this environment was frozen may look open,
- * and a request on it would get no answer.
- */
-const KEPT_MS = 10_000;
 /** Needs no escaping, in a host name with the certificate of S3 and in a path. */
 const PLAIN_BUCKET = /^[a-z0-9-]+$/;
 const PLAIN_KEY = /^[\w./-]+$/;
+/** A value of a header. What has other characters could be more than one. */
+const PLAIN_VALUE = /^[\x20-\x7e]*$/;
 
 /**
  * @param range the bytes from `start` to before `end`; none of a range that is empty
@@ -53,65 +41,19 @@ export async function readSigned(
     },
     body: '',
   });
-  const { default: client } = await (url.protocol === 'https:' ? import('node:https') : import('node:http'));
-  const agent = agents.get(url.protocol) ?? new client.Agent({ keepAlive: true, timeout: KEPT_MS });
-  agents.set(url.protocol, agent);
-  const options = { agent, headers, signal, timeout: IDLE_MS };
+  const lines = Object.entries({ host: url.host, ...headers });
+  if (!lines.every(([, value]) => PLAIN_VALUE.test(value))) return undefined;
+  const head = lines.map(([name, value]) => `${name}: ${value}\r\n`);
+  const request = `GET ${url.pathname} HTTP/1.1\r\n${head.join('')}\r\n`;
   for (;;) {
-    const sent = client.request(url, options);
+    const connection = Connection.to(url);
     try {
-      return await readPart(sent, end - start, writer);
+      return { etag: await connection.read(request, end - start, writer, signal) };
     } catch (error) {
       if (error instanceof WriterError) throw error.cause;
       signal.throwIfAborted();
       // S3 had closed a connection that this environment kept while it was frozen. A new one has not been reused.
-      if (!sent.reusedSocket) return undefined;
+      if (!connection.isReused) return undefined;
     }
   }
-}
-
-/** Connections that are kept open, by protocol: an emulator's needs no TLS. */
-const agents = new Map<string, Agent>();
-
-class WriterError extends Error {}
-
-/** @throws errors of the connection, WriterError */
-function readPart(
-  sent: ClientRequest,
-  most: number,
-  writer: ByteWriter,
-): Promise<{ readonly etag: string | undefined } | undefined> {
-  return new Promise((resolve, reject) => {
-    const fail = (error: Error) => {
-      reject(error);
-      sent.destroy();
-    };
-    const pass = (work: () => void) => {
-      try {
-        work();
-      } catch (cause) {
-        fail(new WriterError('the writer failed', { cause }));
-      }
-    };
-    sent.on('response', (response) => {
-      // A server that ignores the range answers 200, with the whole object.
-      if (response.statusCode !== 206) {
-        resolve(undefined);
-        sent.destroy();
-        return;
-      }
-      let bytes = 0;
-      pass(() => writer.restart(response.headers.etag));
-      response.on('data', (chunk: Buffer) => {
-        bytes += chunk.length;
-        if (bytes > most) fail(new Error(`more than ${most} bytes`));
-        else pass(() => writer.write(chunk));
-      });
-      response.on('error', reject);
-      response.on('end', () => resolve({ etag: response.headers.etag }));
-    });
-    sent.on('timeout', () => sent.destroy(new Error(`silent for ${IDLE_MS} ms`)));
-    sent.on('error', reject);
-    sent.end();
-  });
 }

@@ -12,7 +12,7 @@ interface Budget {
 }
 
 const BUDGETS: readonly Budget[] = [
-  { folders: ['functions', 'lib'], lines: 51_320 },
+  { folders: ['functions', 'lib'], lines: 51_490 },
   { folders: ['local'], lines: 12_330 },
   { folders: ['cli'], lines: 11_940 },
   { folders: ['infra'], lines: 7_980 },

@@ -149,7 +149,7 @@ test('the server opens connections by its three clients only, S3, SQS and Redis,
     'lib/queue/sender.ts',
     'lib/s3/client.ts',
     // Reads of S3 that the client need not be loaded for.
-    'lib/s3/signed-read.ts',
+    'lib/s3/connection.ts',
     // Loaded only where OpenTelemetry's variables name it.
     'lib/trace/exporter.ts',
     // The pipes between the service and a worker's process.

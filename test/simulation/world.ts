@@ -22,13 +22,13 @@ import { awsError, type Call, type Fate, type Services, sdkModule, uploadModule 
 import { childModule } from './models/children.ts';
 import { EventSource } from './models/event-source.ts';
 import { gatewayFetch } from './models/gateway.ts';
-import { httpsModule } from './models/http.ts';
 import { type FileFacts, onnxModule, readModelFile } from './models/inference.ts';
 import { type Environment, FunctionModel, type Invocation, type Release } from './models/lambda.ts';
 import { netModule } from './models/net.ts';
 import { webhookModule } from './models/receiver.ts';
 import { S3Model } from './models/s3.ts';
 import { type Attribute, type QueueMessage, SqsQueue } from './models/sqs.ts';
+import { tlsModule } from './models/tls.ts';
 import type { SessionFault } from './named/facts.ts';
 import { NOTIFIER_MS, NOTIFIER_VARIABLES, Notices, TARGETS } from './notices.ts';
 import { answerOf, answerText, BUCKET, JOB, QUEUE_URL, REDIS_URL, type Stage } from './stage.ts';
@@ -421,14 +421,10 @@ export class World implements Stage {
     const vary = (about: string, ms: number) =>
       this.choices.between(`${about} ${process.name}`, 0.5 * ms, 1.5 * ms);
     const s3 = () => sdkModule(process, this.services, 's3');
-    const https = () => {
-      const usual = httpsModule(process, this.services);
-      const { receiver } = this.notices;
-      return process.name.startsWith('notifier') ? webhookModule(process, receiver, usual) : usual;
-    };
+    const https = () => webhookModule(process, this.notices.receiver);
     return {
       net: () => netModule(this.network, process),
-      tls: () => netModule(this.network, process),
+      tls: () => tlsModule(process, this.services),
       http: https,
       https,
       'dns/promises': () => ({}),

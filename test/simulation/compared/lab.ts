@@ -9,9 +9,9 @@ import { Scheduler } from '../machine/scheduler.ts';
 import { SharedClient } from '../machine/shared.ts';
 import { type Fate, type Services, sdkModule } from '../models/aws.ts';
 import { childModule } from '../models/children.ts';
-import { httpsModule } from '../models/http.ts';
 import { modelFile, onnxModule } from '../models/inference.ts';
 import { netModule } from '../models/net.ts';
+import { tlsModule } from '../models/tls.ts';
 
 const ARRIVES: Fate = { thereMs: 1, backMs: 1, what: 'arrives' };
 
@@ -54,9 +54,9 @@ export async function openLab({ serve = () => ({}), fate = () => ARRIVES }: LabO
     modules: (process) => ({
       ioredis: () => shared.module,
       net: () => netModule(network, process),
-      tls: () => ({}),
-      http: () => httpsModule(process, services),
-      https: () => httpsModule(process, services),
+      tls: () => tlsModule(process, services),
+      http: () => ({}),
+      https: () => ({}),
       child_process: () => childModule(process, { machine, startMs: () => 200 }),
       '@aws-sdk/client-s3': () => sdkModule(process, services, 's3'),
       '@aws-sdk/client-sqs': () => sdkModule(process, services, 'sqs'),

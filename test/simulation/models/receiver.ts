@@ -2,7 +2,6 @@
 import { EventEmitter } from 'node:events';
 import { connectionError } from '../machine/network.ts';
 import type { SimulatedProcess } from '../machine/process.ts';
-import type { httpsModule } from './http.ts';
 
 export interface Receiver {
   /** The share of calls that go wrong. */
@@ -78,18 +77,12 @@ class Request extends EventEmitter {
   }
 }
 
-/** The module `https` of the notifier. @param usual that of other functions, by which it reads from S3 too */
-export function webhookModule(
-  process: SimulatedProcess,
-  receiver: Receiver,
-  usual: ReturnType<typeof httpsModule>,
-) {
-  return {
-    ...usual,
-    request(url: URL, options: RequestOptions & { readonly method?: string }) {
-      return options.method === 'POST'
-        ? new Request(process, receiver, options)
-        : usual.request(url, options);
-    },
-  };
+/** Connections are not modelled one by one. */
+class Agent {
+  destroy(): void {}
+}
+
+/** The module `https`. */
+export function webhookModule(process: SimulatedProcess, receiver: Receiver) {
+  return { Agent, request: (_url: URL, options: RequestOptions) => new Request(process, receiver, options) };
 }
