@@ -1,8 +1,7 @@
 /** The functions that the scenario `cold` starts, each with its question and the check of its answer. */
 
 import { mkdir, mkdtemp, writeFile } from 'node:fs/promises';
-import { createRequire } from 'node:module';
-import { dirname, join, relative } from 'node:path';
+import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { APIGatewayProxyStructuredResultV2, SQSBatchResponse } from 'aws-lambda';
 import { buildFunctions, type FunctionName } from '../infra/build/functions.ts';
@@ -15,7 +14,7 @@ import { startTlsProxy } from '../test/support/tls.ts';
 import type { Bench } from './bench.ts';
 import { inputsOf } from './messages.ts';
 import type { BenchModel } from './models.ts';
-import { type InstalledPeer, installedPeer, NOT_INSTALLED } from './peers/installed.ts';
+import { type InstalledPeer, installedPeer, NOT_INSTALLED, onnxruntimeLibrary } from './peers/installed.ts';
 import { type Cold, runtimeClient, type Start, startFunction, startRaw } from './processes/cold.ts';
 import { assertSame } from './raw.ts';
 import type { Skipped } from './report.ts';
@@ -111,13 +110,6 @@ export async function lambdaWays(bench: Bench, asked: Requests, scenario: string
 }
 
 const plainValues = (body = '') => (JSON.parse(body) as { predictions: [number[]] }).predictions[0];
-
-/** The library of onnxruntime-node itself. */
-function onnxruntimeLibrary(): string {
-  const { resolve } = createRequire(import.meta.url);
-  const binaries = join(dirname(resolve('onnxruntime-node/package.json')), 'bin', 'napi-v6');
-  return join(binaries, process.platform, process.arch, 'libonnxruntime.so.1');
-}
 
 async function rawWay(bench: Bench, { model, rows, answers }: Requests): Promise<LambdaWay> {
   const rowFile = join(bench.folder, 'cold-row.json');

@@ -80,18 +80,20 @@ export function coldPicture(lines: readonly Line[]): string {
   });
 }
 
+const QUEUES = new Set(['BullMQ', 'bunqueue']);
+
 /** Each peer beside ours, which is 100: they were measured in turns, and ours was not equally fast beside each. */
 export function throughputPicture(lines: readonly Line[]): string {
   const ratios = [
     ...measured(lines, 'http').filter(({ name }) => /^MLP.* against (?!bare).*32/.test(name)),
-    ...measured(lines, 'offline').filter(({ name }) => /stack against BullMQ, one/.test(name)),
+    ...measured(lines, 'offline').filter(({ name }) => /stack against (BullMQ|bunqueue), one/.test(name)),
   ];
   const bars = ratios.map(({ name, value }): Bar => {
     const [, peer = name] = /against ([^,]+)/.exec(name) ?? [];
-    return { label: peer === 'BullMQ' ? 'BullMQ (queue)' : peer, value: 100 / value.median, isOurs: false };
+    return { label: QUEUES.has(peer) ? `${peer} (queue)` : peer, value: 100 / value.median, isOurs: false };
   });
   const ours = { label: 'this project', value: 100, isOurs: true };
   const sorted = [ours, ...bars].sort((a, b) => b.value - a.value);
-  const about = 'Requests (BullMQ: records) served while ours serves 100, on one core. Longer is better.';
+  const about = 'Requests (queues: records) served while ours serves 100, on one core. Longer is better.';
   return barsSvg({ title: 'One machine, a small model', about, unit: '', bars: sorted });
 }

@@ -99,6 +99,7 @@ export async function openGateway(
 export const HTTP_PEERS = {
   fastify: 'fastify',
   fastapi: 'FastAPI',
+  axum: 'axum',
   bentoml: 'BentoML',
   litserve: 'LitServe',
   mlserver: 'MLServer',

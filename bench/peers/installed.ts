@@ -1,7 +1,8 @@
 /** Where peers are installed. One whose pins changed since would put a wrong version into a report: it is not installed. */
 
 import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { present } from '../../lib/contract/present.ts';
 
@@ -12,7 +13,9 @@ export const INSTALLED = join(FOLDER, '.installed');
 export const PEER_NAMES = [
   'fastify',
   'fastapi',
+  'axum',
   'bullmq',
+  'bunqueue',
   'bentoml',
   'litserve',
   'mlserver',
@@ -64,4 +67,11 @@ export function pinsOf(name: PeerName): Readonly<Record<string, string>> {
     return Object.fromEntries(crates.map(([, crate = '', version = '']) => [crate, version]));
   const lines = text.trim().split('\n');
   return Object.fromEntries(lines.map((line) => line.split('==') as [string, string]));
+}
+
+/** The library of onnxruntime-node itself, which the peers in Rust load. */
+export function onnxruntimeLibrary(): string {
+  const { resolve } = createRequire(import.meta.url);
+  const binaries = join(dirname(resolve('onnxruntime-node/package.json')), 'bin', 'napi-v6');
+  return join(binaries, process.platform, process.arch, 'libonnxruntime.so.1');
 }

@@ -10,7 +10,7 @@ import { pinned } from '../cores.ts';
 import type { RequestSpec } from '../load/connection.ts';
 import type { BenchModel } from '../models.ts';
 import { familyMs } from '../processor.ts';
-import type { InstalledPeer } from './installed.ts';
+import { type InstalledPeer, onnxruntimeLibrary } from './installed.ts';
 
 interface PeerServer {
   readonly port: number;
@@ -29,6 +29,7 @@ function commandOf({ name, folder, source }: InstalledPeer, port: number): [stri
   const venv = (program: string) => join(folder, 'venv', 'bin', program);
   const script = join(source, 'server.py');
   if (name === 'fastify') return [process.execPath, [join(source, 'server.mjs')]];
+  if (name === 'axum') return [join(folder, 'target', 'release', 'axum-server'), []];
   if (name === 'mlserver') return [venv('mlserver'), ['start', source]];
   if (name === 'bentoml') {
     const where = ['--host', '127.0.0.1', '--port', String(port), '--working-dir', source];
@@ -50,6 +51,7 @@ function environmentOf(peer: InstalledPeer, model: BenchModel, port: number, spa
     BENCH_INPUT: model.input,
     BENCH_ROW_SHAPE: JSON.stringify(model.rowShape),
     BENCH_PORT: String(port),
+    BENCH_ONNXRUNTIME: onnxruntimeLibrary(),
     // No peer may report home or look for a cluster.
     BENTOML_DO_NOT_TRACK: 'True',
     RAY_USAGE_STATS_ENABLED: '0',

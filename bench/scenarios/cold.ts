@@ -49,7 +49,11 @@ export const coldLarge: Scenario = {
       const asked = await requestsOf(bench, name, 1);
       const { ways, skipped } = await lambdaWays(bench, asked, 'cold-large', 0);
       const measured = await inTurns(ways, bench.quick ? 1 : LARGE_SPAWNS);
-      lines.push(...firstAnswers(measured, 'cold-large'), ...skipped);
+      lines.push(
+        ...firstAnswers(measured, 'cold-large'),
+        ...startRatios(measured, 'cold-large', asked.model.name),
+      );
+      lines.push(...skipped);
     }
     return lines;
   },
@@ -101,11 +105,14 @@ function firstAnswers(measured: readonly Measured[], scenario: string): Row[] {
 
 /** The memory of a process that has only answered once exists only for the one outside Lambda. */
 function warmRows(measured: readonly Measured[]): Row[] {
+  const raw = measured.filter(({ way }) => way.isRaw).map((of) => medianOf(of, 'peakMB'));
   return measured
     .filter(({ way }) => way.calls > 0 || way.isRaw)
     .flatMap((of) => {
       const row = { scenario: 'cold', name: of.way.name };
-      const memory = { ...row, metric: 'memory', unit: 'MB', value: spreadOf(numbersOf(of, 'peakMB')) };
+      const value = spreadOf(numbersOf(of, 'peakMB'));
+      const base = { raw: raw[0] ?? Number.NaN, ours: value.median, baseUnit: 'MB' };
+      const memory = { ...row, metric: 'memory', unit: 'MB', ...base, value };
       if (of.way.isRaw) return [memory];
       return [{ ...row, metric: 'warm p50', unit: 'ms', value: spreadOf(numbersOf(of, 'warmMs')) }, memory];
     });
@@ -136,27 +143,46 @@ function costLines(measured: readonly Measured[]): Line[] {
     }),
   );
   const ratios = peers.flatMap((peer) => {
-    const row = (metric: string, unit: string, numbers: (of: Measured) => readonly number[]): Row => {
-      const [our, their] = [numbers(ours), numbers(peer)];
-      const base = { raw: spreadOf(their).median, ours: spreadOf(our).median, baseUnit: unit };
-      const value = pairwise(our, their, (a, b) => a / b);
-      return {
-        scenario: 'cold',
-        name: `predict against ${peer.way.name}`,
-        metric,
-        unit: 'x',
-        ...base,
-        value,
-      };
-    };
+    const row = (metric: string, unit: string, numbers: (of: Measured) => readonly number[]) =>
+      ratioRow(
+        { scenario: 'cold', name: `predict against ${peer.way.name}`, metric },
+        [ours, peer],
+        unit,
+        numbers,
+      );
     return [
-      { ...row('cold start', 'ms', (of) => numbersOf(of, 'ms')), note: byProcessor(ours, peer) },
       row('warm p50', 'ms', (of) => numbersOf(of, 'warmMs')),
       row('memory', 'MB', (of) => numbersOf(of, 'peakMB')),
       ...SETTINGS.map(({ cost, memoryOf }) => row(cost, 'dollars', (of) => dollars(of, memoryOf))),
     ];
   });
-  return [...costs, ...ratios];
+  return [...costs, ...startRatios(measured, 'cold'), ...ratios];
+}
+
+/** Our cold start as a multiple of each peer's. @param more about the model, behind the name */
+function startRatios(measured: readonly Measured[], scenario: string, more = ''): Row[] {
+  const find = (id: string) => measured.find(({ way }) => way.name.startsWith(id));
+  const ours = find('predict');
+  return PEER_FUNCTIONS.flatMap((each) => {
+    const peer = find(each.name);
+    if (!ours || !peer) return [];
+    const name = [`predict against ${peer.way.name}`, more].filter(Boolean).join(', ');
+    const row = ratioRow({ scenario, name, metric: 'cold start' }, [ours, peer], 'ms', (of) =>
+      numbersOf(of, 'ms'),
+    );
+    return [{ ...row, note: byProcessor(ours, peer) }];
+  });
+}
+
+function ratioRow(
+  about: Pick<Row, 'scenario' | 'name' | 'metric'>,
+  [ours, peer]: readonly [Measured, Measured],
+  baseUnit: string,
+  numbers: (of: Measured) => readonly number[],
+): Row {
+  const [our, their] = [numbers(ours), numbers(peer)];
+  const base = { raw: spreadOf(their).median, ours: spreadOf(our).median, baseUnit };
+  return { ...about, unit: 'x', ...base, value: pairwise(our, their, (a, b) => a / b) };
 }
 
 /** Other processes hardly touch it. */

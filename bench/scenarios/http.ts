@@ -29,7 +29,7 @@ interface Group {
   readonly measureMs: number;
 }
 
-const MAIN: Group = { peers: ['fastify', 'fastapi'], warmUpMs: 80, measureMs: 300 };
+const MAIN: Group = { peers: ['fastify', 'fastapi', 'axum'], warmUpMs: 80, measureMs: 300 };
 /** Each alone beside the gateway: they are several processes, which are not idle when nothing is asked. */
 const OTHERS = (['bentoml', 'litserve', 'mlserver', 'ray-serve'] as const).map(
   (peer): Group => ({ peers: [peer], warmUpMs: 200, measureMs: 600 }),

@@ -1,13 +1,16 @@
 /**
- * A queue that was filled beforehand, drained by us and by BullMQ in turns. The two do not do the same: BullMQ's worker
+ * A queue that was filled beforehand, drained by us, BullMQ and bunqueue in turns. They do not do the same: BullMQ's worker
  * fetches its jobs from Redis; for us, SQS and Lambda fetch. So the batch function alone is given events, which leaves out
  * what AWS does for it, and the whole local stack has an SQS written in JavaScript in the same thread. AWS lies between.
+ * bunqueue and the local stack keep jobs in SQLite with the same settings (a log, `synchronous = NORMAL`): what was added survives
+ * an end of the process, and a power cut may lose the last of it. The jobs of BullMQ's Redis are in memory.
  */
 import { Redis } from 'ioredis';
 import type { Bench, Scenario } from '../bench.ts';
 import { filledFolder, jobOf, withStack } from '../local-stack.ts';
 import { pairwise, spreadOf } from '../measure.ts';
 import { startBullMq } from '../peers/bullmq.ts';
+import { startBunqueue } from '../peers/bunqueue.ts';
 import { installedPeer, NOT_INSTALLED } from '../peers/installed.ts';
 import type { BatchProcess } from '../processes/batch-function.ts';
 import { startChild } from '../processes/child.ts';
@@ -27,6 +30,7 @@ const FUNCTION = 'batch function';
 const STACK = 'whole local stack';
 const PLAIN = 'BullMQ, one run a job';
 const BATCHED = 'BullMQ, batched by hand';
+const BUNQUEUE = 'bunqueue, one run a job';
 
 interface Drained {
   readonly ms: number;
@@ -42,7 +46,7 @@ interface Drainer {
 
 export const offline: Scenario = {
   name: 'offline',
-  about: `${RECORDS.toLocaleString('en-US')} queued records drained by the batch function, the local stack and BullMQ`,
+  about: `${RECORDS.toLocaleString('en-US')} queued records drained by the batch function, the local stack, BullMQ and bunqueue`,
   async run(bench) {
     const work = await tensorWork(bench, 'mlp', 16);
     const { url, kind } = await bench.redis();
@@ -52,7 +56,11 @@ export const offline: Scenario = {
       const ours = await ownDrainers(bench, work, url, closers);
       // Once without counting, to warm the code.
       for (let i = 0; i < WARM_UPS; i++) await ours[0]?.[1].drain();
-      const ways = new Map([...ours, ...(await bullMqDrainers(bench, work, client, closers))]);
+      const ways = new Map([
+        ...ours,
+        ...(await bullMqDrainers(bench, work, client, closers)),
+        ...(await bunqueueDrainers(bench, work, closers)),
+      ]);
       for (let repeat = 0; repeat < bench.repeats; repeat++) {
         for (const [, { drain, drained }] of repeat % 2 === 0 ? ways : [...ways].toReversed()) {
           await client.flushall();
@@ -109,6 +117,19 @@ async function bullMqDrainers(bench: Bench, work: QueueWork, client: Redis, clos
   return drainers;
 }
 
+async function bunqueueDrainers(bench: Bench, work: QueueWork, closers: Closers) {
+  const peer = installedPeer('bunqueue');
+  const drainers: (readonly [string, Drainer])[] = [];
+  if (!peer) return drainers;
+  const bunqueue = await startBunqueue(peer, work, bench.folder);
+  closers.push(bunqueue.close);
+  bench.addPeer(peer);
+  const concurrency = await bunqueue.tune();
+  const note = `under Bun, durable, concurrency ${concurrency}, the best of those tried`;
+  drainers.push([BUNQUEUE, drainer(note, () => bunqueue.drain(concurrency, RECORDS))]);
+  return drainers;
+}
+
 const ratesOf = (drained: readonly Drained[]) => drained.map(({ ms }) => (RECORDS * 1000) / ms);
 
 /** The median, us a record; undefined where it was not measured. */
@@ -131,7 +152,7 @@ function rateRow(id: string, { note, drained }: Drainer): Row {
 }
 
 function ratioLines(ways: ReadonlyMap<string, Drainer>): Line[] {
-  return [PLAIN, BATCHED].flatMap((peer) =>
+  return [PLAIN, BATCHED, BUNQUEUE].flatMap((peer) =>
     [FUNCTION, STACK].map((way): Line => {
       const line = { scenario: 'offline', name: `MLP, ${way} against ${peer}` };
       const theirs = ways.get(peer)?.drained;
@@ -140,7 +161,7 @@ function ratioLines(ways: ReadonlyMap<string, Drainer>): Line[] {
       const [ourUs, theirUs] = [cpuUsOf(ours), cpuUsOf(theirs)];
       return {
         ...line,
-        metric: 'times BullMQ',
+        metric: 'times the peer',
         unit: 'x',
         raw: spreadOf(ratesOf(theirs)).median,
         ours: spreadOf(ratesOf(ours)).median,

@@ -120,7 +120,8 @@ async function measureCase(bench: Bench, each: Case): Promise<Row[]> {
       handlerContender(served, each, answers),
       rawContender('raw again', again, each.rows, answers),
     ] as Contender[];
-    if (each.name.endsWith('tensor as JSON')) contenders.push(parseContender(bodies));
+    if (each.name.endsWith('as JSON'))
+      contenders.push(parseContender(bodies), floorContender(each, raw, bodies));
     const plan = { repeats: bench.repeats, repeatMs: bench.ms(REPEAT_MS) };
     return rowsOf(each.name, bytesText(meanBytes), await interleave(contenders, plan));
   } finally {
@@ -173,8 +174,22 @@ function parseContender(bodies: readonly string[]): Contender {
   };
 }
 
+/** The least that answers the same bodies: JSON.parse, the run and JSON.stringify in one loop. */
+function floorContender({ model }: Case, raw: RawModel, bodies: readonly string[]): Contender {
+  return {
+    name: 'floor',
+    call: async (index) => {
+      const { instances } = JSON.parse(elementAt(bodies, index % bodies.length, 'bodies'));
+      const row = Float32Array.from(instances[0][model.input].flat(Infinity));
+      const values = await raw.run(raw.feed([row]));
+      return JSON.stringify({ predictions: [Array.from(values)] });
+    },
+    verify: () => undefined,
+  };
+}
+
 function rowsOf(name: string, size: string, measured: readonly Measured[]): Row[] {
-  const [raw, ours, control, parse] = measured as [Measured, Measured, Measured, Measured?];
+  const [raw, ours, control, parse, floor] = measured as [Measured, Measured, Measured, Measured?, Measured?];
   const minus = (a: number, b: number) => a - b;
   const cpu = pairwise(ours.cpuMs, raw.cpuMs, minus).median;
   const rows = [0.5, 0.9].map((share): Row => {
@@ -192,10 +207,18 @@ function rowsOf(name: string, size: string, measured: readonly Measured[]): Row[
       note: `${size}; processor time ${cpu.toFixed(3)}; raw against itself ${noise.toFixed(3)}`,
     };
   });
-  if (!parse) return rows;
+  if (!parse || !floor) return rows;
   const p50 = (of: Measured) => of.repeats.map((sorted) => quantile(sorted, 0.5));
   const added = p50(ours).map((ms, repeat) => ms - elementAt(p50(raw), repeat, 'p50(raw)'));
-  const value = pairwise(added, p50(parse), (a, b) => a / b);
-  const both = { raw: spreadOf(p50(parse)).median, ours: spreadOf(added).median, baseUnit: 'ms' };
-  return [...rows, { scenario: 'single', name, metric: 'times JSON.parse', unit: 'x', ...both, value }];
+  const times = (metric: string, own: readonly number[], of: Measured): Row => ({
+    scenario: 'single',
+    name,
+    metric,
+    unit: 'x',
+    raw: spreadOf(p50(of)).median,
+    ours: spreadOf(own).median,
+    baseUnit: 'ms',
+    value: pairwise(own, p50(of), (a, b) => a / b),
+  });
+  return [...rows, times('times JSON.parse', added, parse), times('times the floor', p50(ours), floor)];
 }
