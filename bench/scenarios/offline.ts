@@ -122,7 +122,7 @@ async function bunqueueDrainers(bench: Bench, work: QueueWork, closers: Closers)
   const drainers: (readonly [string, Drainer])[] = [];
   if (!peer) return drainers;
   const bunqueue = await startBunqueue(peer, work, bench.folder);
-  closers.push(bunqueue.close);
+  closers.push(() => bunqueue.close());
   bench.addPeer(peer);
   const concurrency = await bunqueue.tune();
   const note = `under Bun, durable, concurrency ${concurrency}, the best of those tried`;

@@ -390,5 +390,6 @@ export const MAY_COMPUTE_IMPORTS: readonly string[] = [
 export const KNOWN: readonly string[] = [
   // They run on this project's onnxruntime-node; their own package.json lists what is compared.
   'no-undeclared-package: bench/peers/bullmq/program.mjs -> onnxruntime-node',
+  'no-undeclared-package: bench/peers/bunqueue/program.mjs -> onnxruntime-node',
   'no-undeclared-package: bench/peers/fastify/server.mjs -> onnxruntime-node',
 ];
