@@ -89,6 +89,25 @@ for (const preferEmbedded of [false, true]) {
     for (const at of [score, next]) assert.ok(Number(at) > Date.now() + 4 * DAY_MS, at);
   });
 
+  test(`${kind}: a result that is taken takes its state with it, unless a later record of the uri is queued`, async (t) => {
+    const { results, states, redis } = open(t, await redisUrl(t, preferEmbedded));
+    const keys = () => redis.keys('cluster-serving-state*');
+    for (const uri of ['done', 'again']) await states.announce(record(uri, 'one'));
+    await states.announce(record('again', 'two'));
+    await redis.rpush('cluster-serving-state_job:foreign', 'a list');
+    await redis.hset('cluster-serving-state_job:over', 'pending', 'one', 'done', '1');
+    const uris = ['done', 'again', 'foreign', 'over'];
+    await results.save(
+      uris.map((uri) => success(uri, 1, 'one')),
+      'v',
+    );
+    await redis.hset('cluster-serving-state_job:over', 'pending', 'one');
+    for (const uri of uris) assert.ok(await results.take(uri), uri);
+    assert.deepEqual(await keys(), ['cluster-serving-state_job:again']);
+    assert.equal(await states.status('again'), 'queued');
+    assert.equal(await redis.hget('cluster-serving-state_job:again', 'pending'), 'two');
+  });
+
   test(`${kind}: a cancellation is published on the channel of its uri`, async (t) => {
     const url = await redisUrl(t, preferEmbedded);
     const heard: string[] = [];
