@@ -159,6 +159,11 @@ export class World {
     };
   }
 
+  /** The store as a function sees it that nobody kills. */
+  store(): JobStore {
+    return this.#storeOf(newLife());
+  }
+
   #storeOf(life: Life): JobStore {
     const nameOf = ({ bucket, key }: { bucket: string; key: string }) => `${bucket}/${key}`;
     const etagOf = (body: Buffer) => `"${createHash('md5').update(body).digest('hex')}"`;
