@@ -169,5 +169,5 @@ test('a batch that cannot be asked for is refused by its field', async () => {
   const metadata = { ['k'.repeat(64)]: 'x'.repeat(512) };
   const good = await ask('POST /v1/batches', { ...asked, input_file_id: await upload(), metadata });
   assert.deepEqual([good.status, good.body['metadata']], [200, metadata]);
-  assert.equal((await refusal(ask(`POST /v1/batches/${good.body['id']}`)))[0], 404);
+  assert.equal((await refusal(ask(`POST /v1/batches/${String(good.body['id'])}`)))[0], 404);
 });
