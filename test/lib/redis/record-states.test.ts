@@ -51,6 +51,17 @@ for (const preferEmbedded of [false, true]) {
     assert.deepEqual(pending?.split(' '), identities.slice(-7).toReversed());
   });
 
+  test(`${kind}: a cancellation lists fourteen identities, those of earlier ones last`, async (t) => {
+    const { states, redis } = open(t, await redisUrl(t, preferEmbedded));
+    const identities = Array.from({ length: 21 }, (_, i) => `e${i}`);
+    for (const [i, identity] of identities.entries()) {
+      await states.announce(record('a', identity));
+      if (i % 7 === 6) await states.cancel('a');
+    }
+    const cancelled = await redis.hget('cluster-serving_job:a', 'cancelled');
+    assert.deepEqual(cancelled?.split(' '), identities.slice(-14).toReversed());
+  });
+
   test(`${kind}: it is too late to cancel what was taken, expired or deleted by an old client, and no one hears of it`, async (t) => {
     const url = await redisUrl(t, preferEmbedded);
     const { results, states, redis } = open(t, url);

@@ -65,7 +65,9 @@ test('a batch runs, and shows each step with its time, its counts and its files'
   const answered = { ...running, request_counts: counts, finalizing_at: 3_000 };
   assert.deepEqual(await batch(id), { ...answered, status: 'finalizing' });
   keep(keys.expired, { atMs: 4_000_500 });
-  assert.deepEqual(await batch(id), { ...answered, status: 'finalizing', expired_at: 4_000 });
+  keep(keys.progress, { atMs: 3_000_500, rows: 2, errors: 0 });
+  const late = { ...answered, status: 'finalizing', expired_at: 4_000 };
+  assert.deepEqual(await batch(id), { ...late, request_counts: { total: 3, completed: 2, failed: 0 } });
 
   const summary = { rows: 3, errors: 1, answeredAt: new Date(5_000_500), finishedAt: new Date(6_000_500) };
   keep(keys.summary, summary);

@@ -72,14 +72,16 @@ test('what is too large for an answer is where its bytes are', async () => {
   const { world, call, upload } = openService();
   const id = await upload();
   const key = `${BUCKET}/${fileKeys(JOB).facts}${id}.json`;
-  const large = { ...(JSON.parse(world.text(key)) as object), bytes: 4 * MiB + 1, key: 'where' };
-  world.put(key, JSON.stringify(large));
+  const facts = JSON.parse(world.text(key)) as object;
+  world.put(key, JSON.stringify({ ...facts, bytes: 4 * MiB }));
+  assert.equal((await call(`GET /v1/files/${id}/content`)).statusCode, 200);
+  world.put(key, JSON.stringify({ ...facts, bytes: 4 * MiB + 1, key: 'where' }));
   const { statusCode, headers } = await call(`GET /v1/files/${id}/content`);
   assert.deepEqual([statusCode, headers?.['location']], [303, 'https://s3.example/where']);
 });
 
 test('pages begin with the newest, and go on after an id', async () => {
-  const { clock, ask, upload, refusal } = openService();
+  const { world, clock, ask, upload, refusal } = openService();
   const ids: string[] = [];
   for (let i = 0; i < 23; i++) {
     clock.now += 1_000;
@@ -96,7 +98,16 @@ test('pages begin with the newest, and go on after an id', async () => {
   assert.deepEqual(await page('limit=23&purpose=batch'), { found: ids, more: false });
   assert.deepEqual(await page(`limit=3&after=${ids[18]}`), { found: ids.slice(19, 22), more: true });
   assert.deepEqual(await page(`after=${ids[22]}`), { found: [], more: false });
-  assert.deepEqual(await page('purpose=batch_output'), { found: [], more: false });
+  // As a batch keeps its results.
+  const output = `${ids[0]}-output`;
+  const [from, to] = [ids[0], output].map((id) => `${BUCKET}/${fileKeys(JOB).facts}${id}.json`) as [
+    string,
+    string,
+  ];
+  world.put(to, world.text(from).replaceAll(ids[0] ?? '', output));
+  assert.deepEqual(await page('purpose=batch_output'), { found: [output], more: false });
+  assert.deepEqual(await page('limit=30&purpose=batch'), { found: ids, more: false });
+  world.objects.delete(to);
   assert.deepEqual(await page('limit=1000'), { found: ids, more: false });
   for (const limit of ['0', '1.5', 'x'])
     assert.deepEqual(await refusal(ask(`GET /v1/files?limit=${limit}`)), [
