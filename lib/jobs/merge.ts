@@ -33,9 +33,10 @@ export async function merge(
   deps: JobDeps,
   isOver: () => boolean,
 ): Promise<MergeMessage | undefined> {
-  const { store, job, bucket } = deps;
+  const { store, job } = deps;
   const keys = keysOf(job, id);
-  if ((await store.text(keys.summary)) !== undefined) return undefined;
+  // What came before ended after the summary.
+  if ((await store.text(keys.summary)) !== undefined) return removeParts(keys, deps);
   const whole = await readJson<Whole>(store, keys.whole);
   if (!whole) return undefined;
   const request = await requestOf(store, keys);
@@ -46,7 +47,7 @@ export async function merge(
       .slice(0, -1)
       .map((line) => JSON.parse(line));
     await finish(id, { keys, request, whole, files: [], first }, deps);
-    return undefined;
+    return removeParts(keys, deps);
   }
   const files = filesOf(whole, request, keys);
   for (let i = done, made = etags; i < files.length; i++, made = []) {
@@ -55,9 +56,13 @@ export async function merge(
     if (left) return { do: 'merge', id, etags: left, files: i };
   }
   await finish(id, { keys, request, whole, files }, deps);
+  return removeParts(keys, deps);
+}
+
+async function removeParts(keys: JobKeys, { store, bucket }: JobDeps): Promise<undefined> {
+  await store.put(keys.done, '{}');
   for await (const page of store.pages({ bucket, key: keys.parts }))
     await store.remove(page.map(({ key }) => key));
-  return undefined;
 }
 
 /** Bytes of a part. */
@@ -208,5 +213,4 @@ async function finish(
     await store.putObject({ bucket: output.bucket, key: `${output.key}${SUMMARY}` }, Buffer.from(text));
   }
   await store.put(keys.summary, text);
-  await store.put(keys.done, '{}');
 }

@@ -53,7 +53,9 @@ async function serveMessage(
   }
   const stop = stopOf(message.id, deps);
   const stopped = await stop();
-  if (stopped && !refusalOf(message.id, stopped)) return;
+  // What is left of a job that is done is removed by the message that had begun to.
+  const isLeft = stopped === 'done' && message.do === 'merge';
+  if (stopped && !isLeft && !refusalOf(message.id, stopped)) return;
   const attempts = Number(record.attributes.ApproximateReceiveCount);
   const delivery: Delivery = { deadline: deadlineOf(clock), attempts, stop };
   try {

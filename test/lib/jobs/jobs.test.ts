@@ -272,3 +272,23 @@ test('results of several pieces are whole and in order, through kills and second
     assert.ok(found.every((y) => y?.endsWith(text)));
   }
 });
+
+test('a job goes on where it was when any one call of S3 or the queue fails', async (t) => {
+  quietLog(t);
+  const run = async (failAt?: number) => {
+    const world = new World(seeded(1), NO_FAULTS);
+    world.failAt = failAt;
+    world.put('data/in/a.csv', 'x\n1\n-1\n');
+    world.request('j1', { input: 's3://data/in/', output: OUT });
+    await world.run();
+    return world;
+  };
+  const clean = await run();
+  for (let failAt = 1; failAt <= clean.calls; failAt++) {
+    const world = await run(failAt);
+    assert.deepEqual(linesOf(world), linesOf(clean), `call ${failAt}`);
+    const { rows, errors, files } = summaryOf(world);
+    assert.deepEqual([rows, errors, files], [2, 1, 1], `call ${failAt}`);
+    assert.deepEqual([...world.objects.keys()].sort(), [...clean.objects.keys()].sort(), `call ${failAt}`);
+  }
+});
