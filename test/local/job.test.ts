@@ -1,5 +1,6 @@
 /** What one machine serves of a job besides predictions: its figures and description, its console, and files of OpenAI's API. */
 import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
 import { after, before, test } from 'node:test';
 import { SendMessageCommand } from '@aws-sdk/client-sqs';
 import {
@@ -95,6 +96,60 @@ test('the console shows the model, what it has answered, and nothing where there
     assert.equal((await act(what, { version: stack.model })).status, 404);
 });
 
+test('the console answers its own page alone, and acts only for a request that says so', async () => {
+  const ask = async (path: string, headers: Record<string, string> = {}, body?: string) => {
+    const init = body === undefined ? { headers } : { method: 'POST', headers, body };
+    return (await fetch(`${stack.url}/console/api/${path}`, init)).status;
+  };
+  assert.equal(await ask('live', { origin: stack.url, 'sec-fetch-site': 'none' }), 200);
+  assert.equal(await ask('live', { origin: 'http://evil.example' }), 401);
+  for (const site of ['cross-site', 'same-site'])
+    assert.equal(await ask('live', { 'sec-fetch-site': site }), 401);
+  const id = '{"id":"x"}';
+  assert.equal(await ask('replay', {}, id), 401);
+  const header = { [ACTION_HEADER]: '1' };
+  assert.equal(await ask('replay', header, id), 404);
+  for (const body of [
+    '{"id":1}',
+    '{"id":""}',
+    'null',
+    '{"version":"x"}',
+    'no',
+    `{"id":"${'x'.repeat(5_000)}"}`,
+  ])
+    assert.equal(await ask('replay', header, body), 400, body.slice(0, 20));
+  const text = await fetch(stack.url);
+  assert.match(await text.text(), /^welcome/);
+});
+
+test('a body is uploaded under its digest, and stands for itself in a request', async () => {
+  const body = JSON.stringify({ instances: [{ image: zeros }] });
+  const sha256 = createHash('sha256').update(body).digest('hex');
+  const post = async (path: string, json: object) => {
+    const response = await fetch(stack.url + path, { method: 'POST', body: JSON.stringify(json) });
+    return { status: response.status, json: (await response.json()) as Record<string, unknown> };
+  };
+  const { status, json } = await post('/uploads', { bytes: body.length, sha256 });
+  assert.deepEqual(
+    [status, json['id'], json['url'], json['headers']],
+    [201, sha256, `/uploads/${sha256}`, {}],
+  );
+  const left = Date.parse(String(json['expiresAt'])) - Date.now();
+  assert.ok(left > 0 && left <= 86_400_000, `${left}`);
+  const put = async (id: string, text: string) =>
+    (await fetch(`${stack.url}/uploads/${id}`, { method: 'PUT', body: text })).status;
+  assert.equal(await put(sha256, `${body} `), 400);
+  assert.equal(await put('x', body), 400);
+  assert.equal((await post('/predict', { payload: sha256 })).status, 404);
+  assert.equal(await put(sha256, body), 200);
+  const [direct, uploaded] = [
+    await post('/predict', JSON.parse(body)),
+    await post('/predict', { payload: sha256 }),
+  ];
+  assert.equal(direct.status, 200);
+  assert.deepEqual(uploaded, direct);
+});
+
 test('a dead letter is shown with its reason, runs again or with another payload, and is gone then', async () => {
   const send = async (uri: string, image: unknown) => {
     const data = JSON.stringify({ instances: [{ image }] });
@@ -108,7 +163,9 @@ test('a dead letter is shown with its reason, runs again or with another payload
   const idOf = async (uri: string) =>
     (await letters()).find((one) => one.uri === uri)?.id ?? assert.fail(uri);
   const bad = await idOf('bad');
-  await until(async () => (await letters()).every(({ reason }) => reason.startsWith('max_receives_exceeded: ')));
+  await until(async () =>
+    (await letters()).every(({ reason }) => reason.startsWith('max_receives_exceeded: ')),
+  );
   assert.deepEqual(await part(`dead-letter?id=${bad}`), {
     text: JSON.stringify({ uri: 'bad', instances: [{ image: [1] }] }, undefined, 2),
   });

@@ -137,5 +137,5 @@ test('a record whose key holds something else is named by its uri, in any call',
 test('in cluster mode results are saved at the nodes of their slots, and metrics and the list of slots at those of theirs', async () => {
   const { nodes, writer } = world(undefined, true);
   await writer.save(results(2), 'v', measured());
-  assert.deepEqual(nodes.sort(), [indexKey('job'), metricsKey('job'), '{r0}job', '{r1}job']);
+  assert.deepEqual(nodes.map(String).sort(), [indexKey('job'), metricsKey('job'), '{r0}job', '{r1}job']);
 });
