@@ -102,12 +102,17 @@ test('a body over the limit of an upload is refused before anything is asked', a
 });
 
 test('bytes count, not characters; what has the very limit is not uploaded', async () => {
-  const { bodies, input } = apiOf(() => assert.fail('asked'));
+  let asked = 0;
+  const { bodies, input } = apiOf(({ bytes }) => {
+    asked = bytes;
+    return Response.json({ code: 'not_found' }, { status: 404 });
+  });
   const most = ' '.repeat(DIRECT_BODY_BYTES);
   await input.predict(most);
-  assert.deepEqual(bodies, [most]);
+  assert.deepEqual([bodies, asked], [[most], 0]);
   // Three bytes each.
-  await assert.rejects(input.predict('€'.repeat(UPLOAD_BYTES / 3 + 1)), { code: 'too_large' });
+  await input.predict('€'.repeat(2_100_000));
+  assert.equal(asked, 6_300_000);
 });
 
 test('an answer that does not say where to upload, and one that fails, are errors of the request', async () => {

@@ -2,36 +2,51 @@
 import assert from 'node:assert/strict';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type TestContext, test } from 'node:test';
+import { after, before, type TestContext, test } from 'node:test';
 import { withDefaults } from '../../../lib/config/job.ts';
 import { modelPrefix } from '../../../lib/contract/names.ts';
 import { readCurrent } from '../../../lib/registry/pointer.ts';
 import { type PublishOptions, publishModel } from '../../../lib/registry/publish.ts';
 import { type TrialReport, writeTrialReport } from '../../../lib/registry/trial-report.ts';
+import type { S3Client } from '../../../lib/s3/objects.ts';
+import { startAws } from '../../../local/aws/aws.ts';
 import { exampleOfVersion } from '../../../local/console/example.ts';
 import { furtherModels } from '../../../local/console/model.ts';
 import { activateVersion, versionsOf } from '../../../local/console/stored.ts';
 import { endVersion, promoteTrial, promoteVersion, trialFacts } from '../../../local/console/trial.ts';
-import { addModel, LOCATION, modelBucket, modelFolder } from '../swap/models.ts';
+import { addModel, modelFolder, QUIET } from '../swap/models.ts';
 
-async function open(t: TestContext) {
-  const s3 = await modelBucket(t);
-  const place = { s3, location: LOCATION, job: withDefaults({ jobName: 'job', modelRefreshSeconds: 7 }) };
+let s3: S3Client;
+let close: () => Promise<void>;
+before(async () => {
+  const aws = await startAws({ port: 0, log: QUIET });
+  await aws.createBucket('models');
+  ({ s3, close } = aws);
+});
+after(() => close());
+
+let opened = 0;
+
+/** A job of its own. */
+function open(t: TestContext) {
+  const jobName = `job-${++opened}`;
+  const location = { bucket: 'models', prefix: modelPrefix(jobName) };
+  const place = { s3, location, job: withDefaults({ jobName, modelRefreshSeconds: 7 }) };
   let published = 0;
   /** @param golden requests by the names of their files */
   const publish = async (
     options: PublishOptions = {},
     golden: Readonly<Record<string, string>> = {},
-    location = LOCATION,
+    at = location,
   ) => {
     const folder = await modelFolder(t, addModel(++published));
     await mkdir(join(folder, 'golden'));
     for (const [name, text] of Object.entries(golden)) await writeFile(join(folder, 'golden', name), text);
-    const at = Date.UTC(2030, 0, published);
-    return (await publishModel(s3, location, folder, { now: () => at, ...options })).version;
+    const now = Date.UTC(2030, 0, published);
+    return (await publishModel(s3, at, folder, { now: () => now, ...options })).version;
   };
-  const current = () => readCurrent(s3, LOCATION);
-  return { s3, place, publish, current };
+  const current = () => readCurrent(s3, location);
+  return { location, jobName, place, publish, current };
 }
 
 const CANARY = { trial: { kind: 'canary', share: 0.25 } } as const;
@@ -39,7 +54,7 @@ const SHADOW = { trial: { kind: 'shadow' } } as const;
 const ROOM = { memoryMB: 1, diskMB: 1, isShared: false };
 
 test('an example is the first golden request of the version that is not too long, or else what was found otherwise', async (t) => {
-  const { place, publish } = await open(t);
+  const { place, publish } = open(t);
   const long = `"${'x'.repeat(1_000_000)}"`;
   const golden = await publish({}, { 'a.json': long, 'c.json': '"c"', 'b.json': '"b"' });
   const bare = await publish({ dropGolden: true });
@@ -54,7 +69,7 @@ test('an example is the first golden request of the version that is not too long
 });
 
 test('versions are listed with what serves, what served before, and what is on trial', async (t) => {
-  const { s3, place, publish, current } = await open(t);
+  const { location, place, publish, current } = open(t);
   const [first, second] = [await publish(), await publish()];
   const third = await publish(CANARY);
   const { canary } = await current();
@@ -67,7 +82,7 @@ test('versions are listed with what serves, what served before, and what is on t
     isCapturing: false,
     canary: { version: third, since, attempts: 1, looks: 1, unended: 0, ...found },
   };
-  await writeTrialReport(s3, LOCATION, report);
+  await writeTrialReport(s3, location, report);
   const { versions, ...rest } = await versionsOf(place);
   const batching =
     'records run one by one: this version of the model was not verified; `model push` verifies it';
@@ -93,12 +108,12 @@ test('versions are listed with what serves, what served before, and what is on t
     refreshSeconds: 7,
   });
   // What was found of a trial before says nothing of this one.
-  await writeTrialReport(s3, LOCATION, { ...report, canary: { ...report.canary!, since: 'before' } });
+  await writeTrialReport(s3, location, { ...report, canary: { ...report.canary!, since: 'before' } });
   assert.equal((await trialFacts(place)).canary?.found, undefined);
 });
 
 test('a shadow is shown with what was found of it; promoted it serves, and ended it is gone', async (t) => {
-  const { s3, place, publish, current } = await open(t);
+  const { location, place, publish, current } = open(t);
   const first = await publish();
   await assert.rejects(promoteVersion(place, first), { code: 'not_found' });
   const second = await publish(SHADOW);
@@ -111,7 +126,7 @@ test('a shadow is shown with what was found of it; promoted it serves, and ended
     notReplayable: 1,
     problem: 'why',
   };
-  await writeTrialReport(s3, LOCATION, {
+  await writeTrialReport(s3, location, {
     at: since,
     room: ROOM,
     isCapturing: true,
@@ -131,7 +146,7 @@ test('a shadow is shown with what was found of it; promoted it serves, and ended
 });
 
 test('a canary with golden requests is promoted only after they were asked, and the reason of its end is kept', async (t) => {
-  const { place, publish, current } = await open(t);
+  const { location, place, publish, current } = open(t);
   const first = await publish();
   const second = await publish(CANARY, { 'a.json': '{}' });
   const refuse = async () => assert.fail('not as it was');
@@ -143,7 +158,7 @@ test('a canary with golden requests is promoted only after they were asked, and 
     asked.push(version, ...files.map(({ key }) => key ?? ''));
   });
   assert.deepEqual(promoted, { version: second, from: first });
-  const folder = `${LOCATION.prefix}versions/${second}/`;
+  const folder = `${location.prefix}versions/${second}/`;
   assert.deepEqual(asked, [second, `${folder}golden/a.json`, `${folder}model.onnx`]);
   const { version, canary, ended } = await current();
   assert.deepEqual([version, canary, ended?.end, ended?.reason], [second, undefined, 'promoted', 'by hand']);
@@ -158,7 +173,7 @@ test('a canary with golden requests is promoted only after they were asked, and 
 });
 
 test('another version is made to serve, and the one that serves already is left alone', async (t) => {
-  const { place, publish, current } = await open(t);
+  const { place, publish, current } = open(t);
   const [first, second] = [await publish(), await publish()];
   assert.deepEqual(await activateVersion(place, second), { done: `Version ${second} serves already.` });
   const { done } = await activateVersion(place, first);
@@ -167,14 +182,14 @@ test('another version is made to serve, and the one that serves already is left 
 });
 
 test('further models are listed by name, and those on trial with their trials', async (t) => {
-  const { s3, place, publish } = await open(t);
+  const { location, jobName, place, publish } = open(t);
   await publish();
-  const at = (name: string) => ({ ...LOCATION, prefix: modelPrefix('job', name) });
+  const at = (name: string) => ({ ...location, prefix: modelPrefix(jobName, name) });
   for (const name of ['b', 'a', 'tried']) await publish({}, {}, at(name));
   const version = await publish(CANARY, {}, at('tried'));
   await publish(CANARY, {}, at('a'));
   await endVersion({ ...place, location: at('a') }, (await readCurrent(s3, at('a'))).canary?.version ?? '');
-  assert.deepEqual(await furtherModels(s3, LOCATION.bucket, 'job'), ['a', 'b', 'tried']);
+  assert.deepEqual(await furtherModels(s3, location.bucket, jobName), ['a', 'b', 'tried']);
   const { further } = await versionsOf(place);
   assert.deepEqual(
     further.map(({ model, canary }) => [model, canary?.version, canary?.share]),
