@@ -16,14 +16,14 @@ import { activateVersion, versionsOf } from '../../../local/console/stored.ts';
 import { endVersion, promoteTrial, promoteVersion, trialFacts } from '../../../local/console/trial.ts';
 import { addModel, modelFolder, QUIET } from '../swap/models.ts';
 
+let aws: Awaited<ReturnType<typeof startAws>>;
 let s3: S3Client;
-let close: () => Promise<void>;
 before(async () => {
-  const aws = await startAws({ port: 0, log: QUIET });
+  aws = await startAws({ port: 0, log: QUIET });
   await aws.createBucket('models');
-  ({ s3, close } = aws);
+  s3 = aws.s3;
 });
-after(() => close());
+after(() => aws.close());
 
 let opened = 0;
 
@@ -168,8 +168,8 @@ test('a canary with golden requests is promoted only after they were asked, and 
 
   const fourth = await publish(CANARY);
   await endVersion(place, fourth);
-  const after = await current();
-  assert.deepEqual([after.version, after.canary, after.ended?.end], [third, undefined, 'rolled back']);
+  const left = await current();
+  assert.deepEqual([left.version, left.canary, left.ended?.end], [third, undefined, 'rolled back']);
 });
 
 test('another version is made to serve, and the one that serves already is left alone', async (t) => {
