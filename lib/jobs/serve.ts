@@ -53,7 +53,7 @@ async function serveMessage(
   }
   const stop = stopOf(message.id, deps);
   const stopped = await stop();
-  // What is left of a job that is done is removed by the message that had begun to.
+  // A merge that comes again removes parts that are left.
   const isLeft = stopped === 'done' && message.do === 'merge';
   if (stopped && !isLeft && !refusalOf(message.id, stopped)) return;
   const attempts = Number(record.attributes.ApproximateReceiveCount);

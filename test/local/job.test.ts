@@ -1,4 +1,4 @@
-/** What one machine serves of a job besides predictions: its figures and description, its console, and files of OpenAI's API. */
+/** One machine besides predictions: figures and description of a job, its console, and files of OpenAI's API. */
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { after, before, test } from 'node:test';
@@ -217,7 +217,7 @@ test('a job over a file is listed with its rows, and what is over cannot be canc
   assert.equal((await act('cancel', { id })).status, 409);
 });
 
-test('a file of OpenAI’s API is taken and given as it comes, and a form that is no upload leaves nothing', async () => {
+test('a file of OpenAI’s API is taken and given as it comes, and a form that is not an upload leaves nothing', async () => {
   const upload = async (fields: readonly (readonly [string, string | File])[]) => {
     const form = new FormData();
     for (const [name, value] of fields) form.append(name, value);

@@ -1,4 +1,4 @@
-/** What a console shows of versions, and how it changes which one serves, with a real S3 in the process. */
+/** Versions in a console, and changes of the one that serves, with a real S3 in the process. */
 import assert from 'node:assert/strict';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -107,7 +107,7 @@ test('versions are listed with what serves, what served before, and what is on t
     further: [],
     refreshSeconds: 7,
   });
-  // What was found of a trial before says nothing of this one.
+  // The report of an earlier trial is not shown for this one.
   await writeTrialReport(s3, location, { ...report, canary: { ...report.canary!, since: 'before' } });
   assert.equal((await trialFacts(place)).canary?.found, undefined);
 });

@@ -45,7 +45,7 @@ test('on any free port another one is tried where one is taken, five times', asy
   assert.equal(await readFile(counted, 'utf8'), 'x\n'.repeat(5));
 });
 
-test('a command that is not there is not installed, and one that does not run is not either, and is told', async (t) => {
+test('a command that is not there is not installed, and one that does not run is not either, and is logged', async (t) => {
   const told: string[] = [];
   const log = (line: string) => void told.push(line);
   const { command } = await failing(t, 'no');

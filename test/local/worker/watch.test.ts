@@ -1,4 +1,4 @@
-/** Which files of a worker count, and what is told of a change. */
+/** Files of a worker that count, and the reports of changes. */
 import assert from 'node:assert/strict';
 import { mkdir, rename, rm, utimes, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -89,7 +89,7 @@ test('of a model that is in the folder of the code, the named one counts', async
   assert.equal(await fingerprint(none), without);
 });
 
-test('a change is told once it is over, with the fingerprint of the files as they are then, and none after the end', async (t) => {
+test('a change is reported once it is over, with the fingerprint of the files as they are then, and none after the end', async (t) => {
   const { root, watched, write } = await folders(t);
   const told: string[] = [];
   const watch = await FileWatch.open(watched, { ...quiet, changed: (now) => void told.push(now) });

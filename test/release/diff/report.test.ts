@@ -1,4 +1,4 @@
-/** What a person reads of two versions that were compared. */
+/** The report of two versions that were compared. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Face, Port } from '../../../release/diff/face.ts';

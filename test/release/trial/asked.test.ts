@@ -1,4 +1,4 @@
-/** What the function that watches trials may be asked, and of which version it answers. */
+/** Questions to the function that watches trials, and the version of which it answers. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { answerReplay, questionIn } from '../../../release/trial/asked.ts';

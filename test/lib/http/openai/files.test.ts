@@ -43,7 +43,7 @@ test('a file is kept as it was uploaded, shown, listed and removed with its byte
   assert.equal(long.body['filename'], 'x'.repeat(255));
 });
 
-test('a form that is no upload is refused by its field', async () => {
+test('a form that is not an upload is refused by its field', async () => {
   const { world, ask, sendForm, refusal } = openService();
   const purpose: Part = ['purpose', 'batch'];
   const file: Part = ['file', 'a', 'a.jsonl'];
