@@ -33,9 +33,9 @@ export async function merge(
   deps: JobDeps,
   isOver: () => boolean,
 ): Promise<MergeMessage | undefined> {
-  const { store, job, bucket } = deps;
+  const { store, job } = deps;
   const keys = keysOf(job, id);
-  if ((await store.text(keys.summary)) !== undefined) return undefined;
+  if ((await store.text(keys.summary)) !== undefined) return removeParts(keys, deps);
   const whole = await readJson<Whole>(store, keys.whole);
   if (!whole) return undefined;
   const request = await requestOf(store, keys);
@@ -45,8 +45,7 @@ export async function merge(
       .split('\n')
       .slice(0, -1)
       .map((line) => JSON.parse(line));
-    await finish(id, { keys, request, whole, files: [], first }, deps);
-    return undefined;
+    return finish(id, { keys, request, whole, files: [], first }, deps);
   }
   const files = filesOf(whole, request, keys);
   for (let i = done, made = etags; i < files.length; i++, made = []) {
@@ -54,10 +53,14 @@ export async function merge(
     const left = await writeFile(elementAt(files, i, 'files'), made, keys, deps, isOver);
     if (left) return { do: 'merge', id, etags: left, files: i };
   }
-  await finish(id, { keys, request, whole, files }, deps);
+  return finish(id, { keys, request, whole, files }, deps);
+}
+
+/** Also for a delivery after one that ended behind the summary. */
+async function removeParts(keys: JobKeys, { store, bucket }: JobDeps): Promise<undefined> {
+  await store.put(keys.done, '{}');
   for await (const page of store.pages({ bucket, key: keys.parts }))
     await store.remove(page.map(({ key }) => key));
-  return undefined;
 }
 
 /** Bytes of a part. */
@@ -185,7 +188,7 @@ async function finish(
   id: string,
   { keys, request, whole, files, first }: Ended,
   deps: JobDeps,
-): Promise<void> {
+): Promise<undefined> {
   const { store, memoryMB, arch, now } = deps;
   const begun = present(await readJson<Begun>(store, keys.begun), keys.begun);
   const { pieces: _, ...progress } = whole;
@@ -208,5 +211,5 @@ async function finish(
     await store.putObject({ bucket: output.bucket, key: `${output.key}${SUMMARY}` }, Buffer.from(text));
   }
   await store.put(keys.summary, text);
-  await store.put(keys.done, '{}');
+  return removeParts(keys, deps);
 }

@@ -53,7 +53,9 @@ async function serveMessage(
   }
   const stop = stopOf(message.id, deps);
   const stopped = await stop();
-  if (stopped && !refusalOf(message.id, stopped)) return;
+  // A merge that comes again removes parts that are left.
+  const isLeft = stopped === 'done' && message.do === 'merge';
+  if (stopped && !isLeft && !refusalOf(message.id, stopped)) return;
   const attempts = Number(record.attributes.ApproximateReceiveCount);
   const delivery: Delivery = { deadline: deadlineOf(clock), attempts, stop };
   try {

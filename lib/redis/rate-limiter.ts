@@ -12,7 +12,7 @@ import { ACQUIRE_TOKEN, RETURN_TOKEN } from './scripts/generated.ts';
 import { script } from './scripts.ts';
 
 const acquireToken = script<number>('acquireToken', ACQUIRE_TOKEN);
-const returnToken = script<number>('returnToken', RETURN_TOKEN);
+const returnToken = script<unknown>('returnToken', RETURN_TOKEN);
 
 export class RateLimiter implements Limiter {
   readonly #connection: RedisConnection;

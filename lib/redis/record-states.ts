@@ -27,9 +27,9 @@ import { ANNOUNCE, CANCEL, MARK_RUNNING, WITHDRAW } from './scripts/generated.ts
 import { script } from './scripts.ts';
 
 const announceEnqueue = script<number>('announceEnqueue', ANNOUNCE);
-const withdrawEnqueue = script<number>('withdrawEnqueue', WITHDRAW);
+const withdrawEnqueue = script<unknown>('withdrawEnqueue', WITHDRAW);
 const cancelUri = script<number>('cancelUri', CANCEL);
-const markRunning = script<number>('markRunning', MARK_RUNNING);
+const markRunning = script<unknown>('markRunning', MARK_RUNNING);
 
 export class RecordStates implements States {
   readonly #connection: RedisConnection;

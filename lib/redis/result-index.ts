@@ -15,9 +15,9 @@ import { script } from './scripts.ts';
 /** How long after it was listed a result may still be written into a slot. Every attempt together takes less. */
 const WRITTEN_WITHIN_MS = 60_000;
 
-const listHomes = script<number>('listHomes', LIST_HOMES);
+const listHomes = script<unknown>('listHomes', LIST_HOMES);
 const readHomes = script<string[]>('readHomes', READ_HOMES);
-const forgetHomes = script<number>('forgetHomes', FORGET_HOMES);
+const forgetHomes = script<unknown>('forgetHomes', FORGET_HOMES);
 type Entry = readonly [uri: string, expiry: string, bytes: number];
 const readIndex = script<Entry[]>('readIndex', READ_INDEX);
 

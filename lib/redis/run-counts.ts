@@ -13,8 +13,8 @@ import { forEachHome, type RedisConnection } from './connection.ts';
 import { BEGIN_RUNS, TAKE_BACK_RUNS } from './scripts/generated.ts';
 import { script } from './scripts.ts';
 
-const beginRuns = script<number>('beginRuns', BEGIN_RUNS);
-const takeBackRuns = script<number>('takeBackRuns', TAKE_BACK_RUNS);
+const beginRuns = script<unknown>('beginRuns', BEGIN_RUNS);
+const takeBackRuns = script<unknown>('takeBackRuns', TAKE_BACK_RUNS);
 
 export class StoredRunCounts implements RunCounts {
   readonly most: number;

@@ -45,7 +45,7 @@ const DEAD_BYTES = 64 * 1024;
 export const FIRST = '0-0';
 
 const holdStream = script<string>('holdStream', HOLD_STREAM);
-const releaseStream = script<number>('releaseStream', RELEASE_STREAM);
+const releaseStream = script<unknown>('releaseStream', RELEASE_STREAM);
 
 export class StreamConsumer {
   readonly #connection: RedisConnection;

@@ -157,6 +157,9 @@ test('an input takes pictures when its rows have one or three channels, or image
   assert.equal(kindOf('float32', ['N', 5, 7, 9])?.takes, 'numbers');
   assert.equal(kindOf('float32', ['N', 'a', 'b', 'c'])?.takes, 'numbers');
   assert.equal(kindOf('float32', ['N', 'a', 'b', 'c'], { layout: 'hwc' })?.takes, 'image');
+  // Any size.
+  const free = { width: 0, height: 0, isGrey: false };
+  assert.deepEqual(kindOf('float32', ['N', 3, 'h', 'w'])?.image, free);
   assert.equal(kindOf('string', ['N', 1])?.takes, 'text');
   const batched = inputFacts(
     [{ name: 'x', dtype: 'int8', shape: ['N', 4] }],

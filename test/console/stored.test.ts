@@ -1,7 +1,9 @@
 /** A page of dead letters: how many, in which order, and the reason of each. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { ReplayPlace } from '../../local/console/replay.ts';
+import { DEFAULT_JOB } from '../../lib/config/job.ts';
+import { ServingError } from '../../lib/contract/errors.ts';
+import { Replay, type ReplayPlace } from '../../local/console/replay.ts';
 import { deadLetterPage } from '../../local/console/stored.ts';
 
 interface Head {
@@ -92,4 +94,29 @@ test('the reason of a letter is the error of its uri, or its state, where there 
   });
   const without = await deadLetterPage(place([[head(1)]]).place, undefined);
   assert.equal(without.letters[0]?.reason, 'the error is in Redis, which is not reached from here');
+});
+
+test('dead letters that are gone by now are passed over, and those of a further model are not run here', async () => {
+  const messages = [
+    undefined,
+    { body: '{}', model: 'fraud' },
+    new ServingError('bad_request', 'no dead letter'),
+  ];
+  const failed: unknown[] = [];
+  const from = { job: DEFAULT_JOB, deadLetters: { messages: async () => messages } };
+  const runner = {
+    version: 'v1',
+    run: async (records: readonly unknown[]) => (assert.equal(records.length, 0), []),
+  };
+  const replay = new Replay(from as unknown as ReplayPlace, runner, {
+    dryRun: false,
+    send: undefined,
+    onFailed: ({ id, error }) => void failed.push([id, error.code]),
+  });
+  await replay.part(['gone', 'other', 'unread']);
+  assert.deepEqual(failed, [
+    ['other', 'model_unavailable'],
+    ['unread', 'bad_request'],
+  ]);
+  assert.deepEqual(replay.counts, { succeeded: 0, over: 0, failed: 2 });
 });

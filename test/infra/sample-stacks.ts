@@ -64,7 +64,10 @@ export const STACKS = {
   worker: { config: 'examples/worker-python/config.yaml', parameters: EXISTING },
 } as const satisfies Readonly<Record<string, Request>>;
 
-export type StackName = keyof typeof STACKS | 'redis';
+/** A job with everything that config.yaml can add. */
+const EVERYTHING: Request = { config: 'test/infra/every-stack/everything.yaml' };
+
+export type StackName = keyof typeof STACKS | 'redis' | 'everything';
 
 /** Made when the first test asks. */
 const made = new Map<string, Template>();
@@ -72,7 +75,7 @@ export function stack(name: StackName): Template {
   const make = () =>
     name === 'redis'
       ? composeSharedRedis({ parameters: { jobs: 'a@dev,b@prod' } })
-      : composeJob(STACKS[name]);
+      : composeJob(name === 'everything' ? EVERYTHING : STACKS[name]);
   const template = made.get(name) ?? make();
   made.set(name, template);
   return template;

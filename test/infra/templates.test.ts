@@ -18,16 +18,16 @@ for (const name of NAMES)
     for (const [title, check] of EVERY_STACK) test(title, () => check(stack(name)));
   });
 
-describe('the stack of a shared Redis', () => {
-  for (const [title, check] of [...RESOURCE_CHECKS, ...VALUE_CHECKS])
-    test(title, () => check(stack('redis')));
-});
+for (const name of ['redis', 'everything'] as const)
+  describe(name === 'redis' ? 'the stack of a shared Redis' : 'the stack with everything', () => {
+    for (const [title, check] of [...RESOURCE_CHECKS, ...VALUE_CHECKS]) test(title, () => check(stack(name)));
+  });
 
 describe('the default stack', () => templateTests(() => ({ template: async () => stack('dev') })));
 describe('the monitoring of a prod stack', () => monitoringTests(() => stack('prod'), 'cluster-serving'));
 
 test('every row of every-stack/values.ts and every type of resources.ts is of some stack', () => {
-  const all = [...NAMES, 'redis' as const].map(stack);
+  const all = [...NAMES, 'redis' as const, 'everything' as const].map(stack);
   for (const row of ROWS)
     assert.ok(
       all.some((template) => valueAt(template, row[0], row[1]) !== undefined),

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import { placesText } from '../../cli/places.ts';
-import { identify } from '../../local/machine/process.ts';
+import { identify, isAlive } from '../../local/machine/process.ts';
 import {
   claimFolder,
   deleteFolder,
@@ -114,4 +114,10 @@ test('the options of a start are kept although it fails, except for those of a l
     await assert.rejects(serve({ ...settings, jobs, once }, { json: true }), { code: 'bad_config' });
     assert.deepEqual((await lastOptions(dataDir))?.port, once ? undefined : '0');
   }
+});
+
+test('a number that names a group of processes, or none, is that of no process', async () => {
+  assert.equal(await isAlive({ pid: process.pid }), true);
+  for (const pid of [0, -1, -process.pid, 1.5, Number.NaN])
+    assert.equal(await isAlive({ pid }), false, `${pid}`);
 });

@@ -5,8 +5,12 @@ import { createServer, type IncomingHttpHeaders, type RequestListener } from 'no
 import type { AddressInfo } from 'node:net';
 import { beforeEach, type TestContext, test } from 'node:test';
 import { LIMITS } from '../../lib/contract/limits.ts';
+import type { Result } from '../../lib/contract/result.ts';
 import { setVariables } from '../../lib/contract/variables.ts';
+import { putText } from '../../lib/s3/objects.ts';
+import { startAws } from '../../local/aws/aws.ts';
 import { type AccessOptions, OutputQueue } from '../../sdk/index.ts';
+import { openResults } from '../../sdk/redis-results.ts';
 import { useAws } from '../support/environment.ts';
 import { SIGNED_ENVIRONMENT } from '../support/signed-api.ts';
 
@@ -24,6 +28,7 @@ const WHOLE = JSON.stringify({
   ...HEAD,
   outputs: [{ name: 'y', dtype: 'float32', shape: [2], data: [1, 0.5] }],
 });
+const QUIET = { info: () => undefined, warn: () => undefined, error: () => undefined };
 const DIGEST = { bytes: WHOLE.length, sha256: createHash('sha256').update(WHOLE).digest('hex') };
 
 beforeEach(() => {
@@ -210,4 +215,25 @@ test('a redirect of something else than a result is refused with the url to chec
     const queue = new OutputQueue({ url: 'https://api.example', fetch: send, ...options });
     await assert.rejects(queue.query('a'), { code: 'bad_config', message: /redirects: is it the url/ });
   }
+});
+
+test('a large result that Redis points to is read from S3, in each of its forms, and refused where it is another object', async (t) => {
+  const aws = await startAws({ port: 0, log: QUIET });
+  t.after(() => aws.close());
+  await aws.createBucket('bucket');
+  useAws(aws.environment);
+  const text = JSON.stringify(['one', 'two']);
+  const address = { bucket: 'bucket', key: `results/job/${ID}` };
+  await putText(aws.s3, address, text);
+  const source = openResults('redis://127.0.0.1:1', 'job', { endpoint: aws.url, region: aws.region });
+  t.after(() => source.close());
+  const digest = { bytes: text.length, sha256: createHash('sha256').update(text).digest('hex') };
+  const large = { ...address, ...digest, form: 'text', json: digest, finishedAt: 0 } as const;
+  const result = { uri: 'a', outputs: [], finishedAt: 0, model: 'v', large } as unknown as Result;
+  const { large: _, ...rest } = result;
+  assert.deepEqual(await source.whole(result, large), { ...rest, filtered: ['one', 'two'] });
+  const { value } = await source.whole(result, { ...large, form: 'bytes' });
+  assert.equal(Buffer.from(value as Uint8Array).toString(), text);
+  for (const bad of [{ sha256: '0' }, { bytes: text.length - 2 }, { key: `results/job/none` }])
+    await assert.rejects(source.whole(result, { ...large, ...bad }), { code: 'results_unavailable' });
 });

@@ -12,6 +12,7 @@ import { defaultsModule } from './defaults.ts';
 import { errorsTable } from './errors.ts';
 import { limitsTable, OTHERS, otherLimitsTable } from './limits.ts';
 import { indexOf, llmsFullText, llmsText } from './llms.ts';
+import { openApiText } from './openapi.ts';
 import { operationsTable } from './operations.ts';
 import { billionText, storesTable } from './plans.ts';
 import { declarationsModule, handlesModule } from './routes.ts';
@@ -61,6 +62,7 @@ export const MODULES: Readonly<Record<string, () => string | Promise<string>>> =
   'lib/http/routes/lists/predict.ts': () => handlesModule('predict'),
   'lib/http/routes/lists/predictions.ts': () => handlesModule('predictions'),
   'lib/http/routes/lists/status.ts': () => handlesModule('status'),
+  'docs/reference/openapi.json': openApiText,
   // Last, because they hold what is written into the pages.
   'docs/llms.txt': llmsText,
   'docs/llms-full.txt': llmsFullText,

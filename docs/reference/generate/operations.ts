@@ -1,11 +1,11 @@
 /** The table of docs/reference/http.md with the operations of a single machine. */
 import { ERRORS } from '../../../lib/contract/errors.ts';
-import { operationsOf } from '../../../lib/openapi/declaration.ts';
+import { type Declaration, operationsOf } from '../../../lib/openapi/declaration.ts';
 import type { ServiceFacts } from '../../../lib/openapi/facts.ts';
 import { localDeclarations } from '../../../local/service/declarations.ts';
 import { code, table } from './table.ts';
 
-const FACTS: ServiceFacts = {
+export const FACTS: ServiceFacts = {
   job: 'serving_stream',
   version: 'v1',
   model: undefined,
@@ -15,10 +15,14 @@ const FACTS: ServiceFacts = {
   url: '/',
 };
 
-export async function operationsTable(): Promise<string> {
+export async function declarationsOfAll(): Promise<readonly Declaration[]> {
   // Loaded when it is written.
   const { DECLARATIONS } = await import('../../../lib/http/routes/lists/declarations.ts');
-  const operations = operationsOf(FACTS, [...DECLARATIONS, ...localDeclarations(true)]);
+  return [...DECLARATIONS, ...localDeclarations(true)];
+}
+
+export async function operationsTable(): Promise<string> {
+  const operations = operationsOf(FACTS, await declarationsOfAll());
   const groups = Map.groupBy(operations, ({ tag }) => tag);
   const rows = [...groups.values()].flat().map(({ method, path, id, summary, answers, errors, isLocal }) => {
     const statuses = new Set([...Object.keys(answers), ...errors.map((one) => String(ERRORS[one].status))]);

@@ -4,7 +4,7 @@
 -- ARGV[1]: options
 --   ttlMs
 --   deliveries    list, the number of each record's delivery
--- Returns 0.
+-- Returns nothing.
 
 -- @include includes/run-count.lua
 
@@ -14,4 +14,3 @@ for i, key in ipairs(KEYS) do
   local this = options.deliveries[i]
   if delivery ~= this then redis.call('SET', key, string.format('%d %s', runs + 1, this), 'PX', options.ttlMs) end
 end
-return 0

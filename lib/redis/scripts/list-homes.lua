@@ -4,11 +4,10 @@
 -- ARGV[1]: options
 --   ttlMs
 --   homes    list
--- Returns 0.
+-- Returns nothing.
 
 -- @include includes/clock.lua
 
 local options = cjson.decode(ARGV[1])
 for _, home in ipairs(options.homes) do redis.call('ZADD', KEYS[1], today, home) end
 if redis.call('PTTL', KEYS[1]) < tonumber(options.ttlMs) then redis.call('PEXPIRE', KEYS[1], options.ttlMs) end
-return 0

@@ -5,7 +5,7 @@
 -- ARGV[1]: options
 --   forMs         how long the mark holds, by the clock of Redis
 --   identities    list, one for each key
--- Returns 0.
+-- Returns nothing.
 
 -- @include includes/identities.lua
 -- @include includes/clock.lua
@@ -18,4 +18,3 @@ for i, identity in ipairs(options.identities) do
     redis.call('HSET', KEYS[i], 'running', over, 'runs', identity)
   end
 end
-return 0

@@ -3,8 +3,7 @@
 -- KEYS: lease.
 -- ARGV[1]: options
 --   holder
--- Returns 0.
+-- Returns nothing.
 
 local held, ours = redis.call('GET', KEYS[1]), cjson.decode(ARGV[1]).holder .. ' '
 if held and string.sub(held, 1, #ours) == ours then redis.call('DEL', KEYS[1]) end
-return 0

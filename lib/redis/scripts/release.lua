@@ -4,7 +4,7 @@
 -- KEYS: index; then for each record its result, its idempotency record and its lease key.
 -- ARGV[1]: options
 --   records    list of { uri, leftMs }; leftMs -1: without an end
--- Returns 0.
+-- Returns nothing.
 
 -- @include includes/order.lua
 -- @include includes/clock.lua
@@ -32,4 +32,3 @@ for i, record in ipairs(cjson.decode(ARGV[1]).records) do
     end
   end
 end
-return 0

@@ -4,7 +4,7 @@
 -- ARGV[1]: options
 --   ttlMs
 --   deliveries    list, the number of each record's delivery
--- Returns 0.
+-- Returns nothing.
 
 -- @include includes/run-count.lua
 
@@ -16,4 +16,3 @@ for i, key in ipairs(KEYS) do
     else redis.call('DEL', key) end
   end
 end
-return 0

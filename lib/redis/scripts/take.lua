@@ -72,8 +72,9 @@ for i, uri in ipairs(options.uris) do
         if left ~= -2 then
           call('RENAME', result, held)
           call('PEXPIRE', held, options.leaseMs)
+          -- The error of a foreign key has neither.
           local waiting = pcall('HMGET', state, 'pending', 'done')
-          if waiting.err or waiting[2] or (waiting[1] or '') == '' then call('DEL', state) end
+          if waiting[2] or (waiting[1] or '') == '' then call('DEL', state) end
           pcall('HSET', held, 'left', left)
         end
         replies[i] = {listed, {}, left}

@@ -3,13 +3,13 @@
 -- KEYS: state, result.
 -- ARGV[1]: options
 --   identity
--- Returns 1; 0 when it is not announced.
+-- Returns nothing.
 
 -- @include includes/identities.lua
 
 local identity = cjson.decode(ARGV[1]).identity
 local held = redis.call('HMGET', KEYS[1], 'pending', 'done')
-if held[2] or not held[1] or not has(held[1], identity) then return 0 end
+if held[2] or not held[1] or not has(held[1], identity) then return end
 local left = without(held[1], identity)
 if left ~= '' or redis.call('EXISTS', KEYS[2]) == 1 then
   redis.call('HSET', KEYS[1], 'pending', left)
@@ -17,4 +17,3 @@ if left ~= '' or redis.call('EXISTS', KEYS[2]) == 1 then
 else
   redis.call('DEL', KEYS[1])
 end
-return 1

@@ -10,6 +10,7 @@ import { type Check, ownRedis, type Properties } from './parts.ts';
 export const REQUIRED: Readonly<Record<string, string>> = {
   'AWS::ApiGatewayV2::ApiMapping': 'ApiId DomainName Stage',
   'AWS::ApiGatewayV2::DomainName': 'DomainName DomainNameConfigurations',
+  'AWS::Budgets::Budget': 'Budget NotificationsWithSubscribers',
   'AWS::CloudWatch::Alarm':
     'AlarmDescription ComparisonOperator EvaluationPeriods Threshold TreatMissingData',
   'AWS::DynamoDB::Table': 'AttributeDefinitions BillingMode KeySchema TimeToLiveSpecification',
@@ -30,6 +31,7 @@ export const REQUIRED: Readonly<Record<string, string>> = {
   'AWS::ElastiCache::SubnetGroup': 'Description SubnetIds',
   'AWS::ElastiCache::User': 'AccessString AuthenticationMode Engine UserId UserName',
   'AWS::ElastiCache::UserGroup': 'Engine UserGroupId UserIds',
+  'AWS::Events::Rule': 'ScheduleExpression Targets',
   'AWS::IAM::Policy': 'PolicyDocument PolicyName Roles',
   'AWS::IAM::Role': 'AssumeRolePolicyDocument Policies',
   'AWS::S3::Bucket': 'BucketEncryption PublicAccessBlockConfiguration',
@@ -37,7 +39,7 @@ export const REQUIRED: Readonly<Record<string, string>> = {
   'AWS::SNS::Subscription': 'Endpoint Protocol TopicArn',
   'AWS::SNS::Topic': 'DisplayName',
   'AWS::SNS::TopicPolicy': 'PolicyDocument Topics',
-  'AWS::SQS::Queue': 'MaximumMessageSize MessageRetentionPeriod QueueName VisibilityTimeout',
+  'AWS::SQS::Queue': 'MaximumMessageSize MessageRetentionPeriod QueueName',
   'AWS::SQS::QueuePolicy': 'PolicyDocument Queues',
 };
 
@@ -48,6 +50,12 @@ interface Document {
   readonly Version?: unknown;
   readonly Statement: readonly (Statement & { readonly Principal?: unknown })[];
 }
+
+/** Roles that another than Lambda may assume. */
+const TRUSTED: Readonly<Record<string, unknown>> = {
+  // Whom the account lets.
+  CaptureReaderRole: { AWS: { 'Fn::Sub': 'arn:${AWS::Partition}:iam::${AWS::AccountId}:root' } },
+};
 
 /** Every policy of the template, and whether it stands at a resource and so says who. */
 function policiesOf(template: Template) {
@@ -86,6 +94,14 @@ const ALARMS: Readonly<Record<string, readonly unknown[]>> = {
   QueueAgeAlarm: ['Maximum', 300, 3, 'GreaterThanThreshold', 900],
   // From the first record that is lost.
   DeadLetterAlarm: ['Sum', 300, 1, 'GreaterThanOrEqualToThreshold', 1],
+  HighQueueAgeAlarm: ['Maximum', 300, 3, 'GreaterThanThreshold', 900],
+  NotifyGivenUpAlarm: ['Maximum', 300, 1, 'GreaterThanOrEqualToThreshold', 1],
+  // A notice that comes again may wait for a quarter of an hour.
+  NotifyAgeAlarm: ['Maximum', 300, 3, 'GreaterThanThreshold', 1_800],
+  JobsGivenUpAlarm: ['Maximum', 300, 1, 'GreaterThanOrEqualToThreshold', 1],
+  CanaryRolledBackAlarm: ['Sum', 300, 1, 'GreaterThanOrEqualToThreshold', 1],
+  BudgetExceededAlarm: ['Sum', 300, 1, 'GreaterThanOrEqualToThreshold', 1],
+  BudgetUnknownAlarm: ['Sum', 300, 1, 'GreaterThanOrEqualToThreshold', 1],
   // Half an hour of a whole processor.
   RedisCreditsAlarm: ['Minimum', 300, 3, 'LessThanOrEqualToThreshold', 30],
   RedisThrottleAlarm: ['Sum', 300, 1, 'GreaterThanThreshold', 0],
@@ -125,7 +141,8 @@ const RESOURCES: readonly Check[] = [
             where,
           );
           const isTrust = Action === 'sts:AssumeRole';
-          if (isTrust) assert.deepEqual(Principal, { Service: 'lambda.amazonaws.com' }, where);
+          if (isTrust)
+            assert.deepEqual(Principal, TRUSTED[name] ?? { Service: 'lambda.amazonaws.com' }, where);
           assert.equal(Resource === undefined, isTrust, where);
           assert.equal(Principal !== undefined, isAtResource, where);
           if (!isTrust) assert.match(String(Sid), /^[A-Z]\w+$/, where);

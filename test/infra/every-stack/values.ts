@@ -74,6 +74,65 @@ const STORAGE: readonly Row[] = [
   ['Bucket', 'LifecycleConfiguration.Rules.2.Id', 'large-results', 'the list in the console is read by ids'],
 ];
 
+/** S3 tells a queue of new objects before the bucket exists, so it is known by its account. */
+const newObjects = (queue: string) => ({
+  Sid: 'NewObjects',
+  Effect: 'Allow',
+  Principal: { Service: 's3.amazonaws.com' },
+  Action: 'sqs:SendMessage',
+  Resource: attribute(queue),
+  Condition: { StringEquals: { 'aws:SourceAccount': ref('AWS::AccountId') } },
+});
+const LOOK_AT_THE_OUTBOX = {
+  Sid: 'LookAtTheOutbox',
+  Effect: 'Allow',
+  Principal: { Service: 'events.amazonaws.com' },
+  Action: 'sqs:SendMessage',
+  Resource: attribute('NotifyQueue'),
+  Condition: { ArnEquals: { 'aws:SourceArn': attribute('OutboxRule') } },
+};
+
+/** Queues that config.yaml adds, with what may send to them. */
+const QUEUES: readonly Row[] = [
+  ...Object.entries({
+    HighQueue: [],
+    NotifyQueue: [newObjects('NotifyQueue'), LOOK_AT_THE_OUTBOX],
+    NotifyDeadLetterQueue: [],
+    JobsQueue: [newObjects('JobsQueue')],
+    JobsDeadLetterQueue: [],
+  }).flatMap(([queue, senders]): Row[] => [
+    [queue, 'SqsManagedSseEnabled', true, 'encrypted'],
+    [queue, 'MaximumMessageSize', 1_048_576, 'the most of SQS'],
+    [`${queue}Policy`, 'Queues', [ref(queue)], 'the policy is of the queue'],
+    [
+      `${queue}Policy`,
+      'PolicyDocument.Statement',
+      [tlsOnly('sqs', attribute(queue)), ...senders],
+      'TLS only, and who sends besides functions',
+    ],
+  ]),
+  ['NotifyQueue', 'MessageRetentionPeriod', 345_600, 'four days without a notifier lose nothing'],
+  ['NotifyDeadLetterQueue', 'MessageRetentionPeriod', 1_209_600, '14 days, the most'],
+  ['JobsQueue', 'MessageRetentionPeriod', 1_209_600, 'a job may take 14 days'],
+  ['JobsDeadLetterQueue', 'MessageRetentionPeriod', 1_209_600, '14 days, the most'],
+  ['HighQueue', 'RedrivePolicy.deadLetterTargetArn', attribute('DeadLetterQueue'), 'that of all records'],
+  ['NotifyQueue', 'RedrivePolicy.deadLetterTargetArn', attribute('NotifyDeadLetterQueue'), 'of notices'],
+  ['JobsQueue', 'RedrivePolicy.deadLetterTargetArn', attribute('JobsDeadLetterQueue'), 'of jobs'],
+  ['BatchEventSourceMappingSQSHighQueue', 'Enabled', true, 'records are taken from the start'],
+  [
+    'BatchEventSourceMappingSQSHighQueue',
+    'FunctionResponseTypes',
+    ['ReportBatchItemFailures'],
+    'what fails comes again, and the others do not',
+  ],
+  ['OutboxRule', 'ScheduleExpression', 'rate(15 minutes)', 'a lost event costs a notice that time'],
+  ['TrialsRule', 'ScheduleExpression', 'rate(1 minute)', 'a bad canary answers for a minute'],
+  ['ThrottleRule', 'ScheduleExpression', 'rate(1 minute)', 'a limit is passed for a minute'],
+  ['MonthlyBudget', 'Budget.BudgetType', 'COST', 'budget.perMonth is in dollars'],
+  ['MonthlyBudget', 'Budget.TimeUnit', 'MONTHLY', 'budget.perMonth'],
+  ['MonthlyBudget', 'Budget.BudgetLimit.Unit', 'USD', 'budget.perMonth'],
+];
+
 const REDIS: readonly Row[] = [
   ['Redis', 'Engine', 'valkey', 'its users, parameters and version are Valkey’s'],
   ['Redis', 'EngineVersion', '8.0', 'of the family of its parameters'],
@@ -196,7 +255,7 @@ const FUNCTIONS: readonly Row[] = [
   ],
 ];
 
-export const ROWS: readonly Row[] = [...STORAGE, ...REDIS, ...NETWORK, ...ALARMS, ...FUNCTIONS];
+export const ROWS: readonly Row[] = [...STORAGE, ...QUEUES, ...REDIS, ...NETWORK, ...ALARMS, ...FUNCTIONS];
 
 /** A property, or what stands beside the properties: DeletionPolicy. */
 export function valueAt({ Resources }: Template, resource: string, path: string): unknown {

@@ -272,3 +272,44 @@ test('results of several pieces are whole and in order, through kills and second
     assert.ok(found.every((y) => y?.endsWith(text)));
   }
 });
+
+test('pictures have a row each, in the order of their names, whether a group is answered at once or in parts', async (t) => {
+  quietLog(t);
+  const name = (i: number) => `p${String(i).padStart(3, '0')}.png`;
+  for (const faults of [NO_FAULTS, { kill: 0, twice: 0.2, late: 0.7 }]) {
+    const world = new World(seeded(2), faults, (record) => {
+      const [value] = record.values();
+      const data = new Float64Array([value?.kind === 'image' ? (value.bytes[0] ?? -1) : -2]);
+      return { ok: true, outputs: [{ name: 'y', dtype: 'float64', shape: [1], data }] };
+    });
+    // Two groups.
+    for (let i = 0; i < 130; i++) world.put(`data/in/${name(i)}`, Uint8Array.of(...(i === 7 ? [] : [i])));
+    world.request('j1', { input: 's3://data/in/', output: OUT });
+    await world.run();
+    assert.deepEqual(
+      linesOf(world).map(({ file, outputs, error }) => [file, error ?? outputs?.['y']?.[0]?.[0]]),
+      Array.from({ length: 130 }, (_, i) => [name(i), i === 7 ? 'the file is empty' : i]),
+    );
+    assert.equal(summaryOf(world)['rows'], 130);
+  }
+});
+
+test('a job goes on where it was when any one call of S3 or the queue fails', async (t) => {
+  quietLog(t);
+  const run = async (failAt?: number) => {
+    const world = new World(seeded(1), NO_FAULTS);
+    world.failAt = failAt;
+    world.put('data/in/a.csv', 'x\n1\n-1\n');
+    world.request('j1', { input: 's3://data/in/', output: OUT });
+    await world.run();
+    return world;
+  };
+  const clean = await run();
+  for (let failAt = 1; failAt <= clean.calls; failAt++) {
+    const world = await run(failAt);
+    assert.deepEqual(linesOf(world), linesOf(clean), `call ${failAt}`);
+    const { rows, errors, files } = summaryOf(world);
+    assert.deepEqual([rows, errors, files], [2, 1, 1], `call ${failAt}`);
+    assert.deepEqual([...world.objects.keys()].sort(), [...clean.objects.keys()].sort(), `call ${failAt}`);
+  }
+});

@@ -211,3 +211,25 @@ test('the text of a member is that of the last of its name at the first level', 
   assert.equal(memberText('{"b\\u006fdy":{"x":1}}', 'body'), '{"x":1}');
   assert.equal(memberText('{}', 'body'), undefined);
 });
+
+test('a batch goes on where it was when any one call of S3 or the queue fails', async (t) => {
+  quietLog(t);
+  const runWith = async (failAt?: number) => {
+    const world = new World(seeded(1), NO_FAULTS);
+    world.failAt = failAt;
+    ask(world, [double('a', 1), double('b', -2)].join('\n'));
+    await world.run();
+    return world;
+  };
+  const clean = await runWith();
+  for (let failAt = 1; failAt <= clean.calls; failAt++) {
+    const world = await runWith(failAt);
+    for (const name of ['results', 'errors'] as const)
+      assert.deepEqual(
+        linesOf(world, name).map(({ custom_id: id }) => id),
+        linesOf(clean, name).map(({ custom_id: id }) => id),
+        `call ${failAt}`,
+      );
+    assert.deepEqual([...world.objects.keys()].sort(), [...clean.objects.keys()].sort(), `call ${failAt}`);
+  }
+});

@@ -47,6 +47,9 @@ export class World {
   kills = 0;
   /** Each row that ran, as often as it did. */
   ran = 0;
+  /** Calls of the store and the queue, and the one of them that fails. */
+  calls = 0;
+  failAt: number | undefined;
   readonly #random: Random;
   readonly #faults: Faults;
   readonly answer: (record: Inputs) => Outcome;
@@ -108,6 +111,7 @@ export class World {
     const { kill } = this.#faults;
     await new Promise((resolve) => setImmediate(resolve));
     if (life.isOver) return new Promise(() => undefined);
+    if (++this.calls === this.failAt) throw new ServingError('queue_unavailable', 'away');
     const before = this.#random() < kill / 2;
     const result = before ? undefined : work();
     if (!before && this.#random() >= kill / 2) return result as T;
@@ -157,6 +161,11 @@ export class World {
       runIsolated: (records) => run(records, () => false),
       close: async () => undefined,
     };
+  }
+
+  /** The store as a function sees it that nobody kills. */
+  store(): JobStore {
+    return this.#storeOf(newLife());
   }
 
   #storeOf(life: Life): JobStore {

@@ -160,6 +160,17 @@ describe('the size of a run', () => {
     assert.deepEqual(runs.slice(-4), [1, 1, 1, 1]);
   });
 
+  test('a full run that is rare is still what a run can have', () => {
+    const size = new RunSize(16, () => 0);
+    const tried = new Set<number>();
+    for (let run = 0; run < 200; run++) {
+      tried.add(size.rows);
+      const rows = Math.min(run % 32 === 0 ? 16 : 4, size.rows);
+      size.ran(rows, rows);
+    }
+    assert.deepEqual([...tried], [16, 4]);
+  });
+
   test('costs of smaller runs are forgotten once larger ones come', () => {
     const size = new RunSize(16, () => 0);
     for (const rows of [4, 4, 16]) size.ran(rows, rows);

@@ -51,6 +51,17 @@ for (const preferEmbedded of [false, true]) {
     assert.deepEqual(pending?.split(' '), identities.slice(-7).toReversed());
   });
 
+  test(`${kind}: a cancellation lists fourteen identities, those of earlier ones last`, async (t) => {
+    const { states, redis } = open(t, await redisUrl(t, preferEmbedded));
+    const identities = Array.from({ length: 21 }, (_, i) => `e${i}`);
+    for (const [i, identity] of identities.entries()) {
+      await states.announce(record('a', identity));
+      if (i % 7 === 6) await states.cancel('a');
+    }
+    const cancelled = await redis.hget('cluster-serving_job:a', 'cancelled');
+    assert.deepEqual(cancelled?.split(' '), identities.slice(-14).toReversed());
+  });
+
   test(`${kind}: it is too late to cancel what was taken, expired or deleted by an old client, and no one hears of it`, async (t) => {
     const url = await redisUrl(t, preferEmbedded);
     const { results, states, redis } = open(t, url);
@@ -87,6 +98,25 @@ for (const preferEmbedded of [false, true]) {
     }
     const [, score, , next] = await redis.zrange('cluster-serving-index_job', '0', '-1', 'WITHSCORES');
     for (const at of [score, next]) assert.ok(Number(at) > Date.now() + 4 * DAY_MS, at);
+  });
+
+  test(`${kind}: a result that is taken takes its state with it, unless a later record of the uri is queued`, async (t) => {
+    const { results, states, redis } = open(t, await redisUrl(t, preferEmbedded));
+    const keys = () => redis.keys('cluster-serving-state*');
+    for (const uri of ['done', 'again']) await states.announce(record(uri, 'one'));
+    await states.announce(record('again', 'two'));
+    await redis.rpush('cluster-serving-state_job:foreign', 'a list');
+    await redis.hset('cluster-serving-state_job:over', 'pending', 'one', 'done', '1');
+    const uris = ['done', 'again', 'foreign', 'over'];
+    await results.save(
+      uris.map((uri) => success(uri, 1, 'one')),
+      'v',
+    );
+    await redis.hset('cluster-serving-state_job:over', 'pending', 'one');
+    for (const uri of uris) assert.ok(await results.take(uri), uri);
+    assert.deepEqual(await keys(), ['cluster-serving-state_job:again']);
+    assert.equal(await states.status('again'), 'queued');
+    assert.equal(await redis.hget('cluster-serving-state_job:again', 'pending'), 'two');
   });
 
   test(`${kind}: a cancellation is published on the channel of its uri`, async (t) => {

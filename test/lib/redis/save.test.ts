@@ -69,7 +69,7 @@ test('a record that was announced after the cancellation has a result, even if t
   const { redis, save } = await open(t);
   await redis.hset(RESULT, { status: 'cancelled', cancelled: 'e1' });
   await redis.set(NEWEST, '100 ~');
-  await redis.hset(STATE, { pending: 'e1 e2', payload: 'p' });
+  await redis.hset(STATE, { pending: 'e1 e2 e3', payload: 'p' });
   assert.equal(await save('e1', 30), 0, 'it was cancelled');
   assert.equal(await save('e2', 30), 1);
   assert.equal(await redis.hget(RESULT, 'status'), 'succeeded');

@@ -3,8 +3,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
+import { openRedis } from '../../../lib/redis/cluster/connection.ts';
 import { RedisConnection } from '../../../lib/redis/connection.ts';
 import { type DeadEntry, StreamConsumer } from '../../../lib/redis/stream.ts';
+import { redisUrl } from '../../support/redis.ts';
 
 const DEAD: readonly DeadEntry[] = ['1-0', '2-0'].map((id) => ({
   entry: { id, fields: new Map([['uri', Buffer.from('a')]]) },
@@ -101,3 +103,21 @@ test('consumers that are idle are forgotten, but none with entries, none that wa
     ['DELCONSUMER', 's', 'g', 'gone'],
   ]);
 });
+
+for (const preferEmbedded of [false, true])
+  test(`${preferEmbedded ? 'the embedded Redis' : 'the Redis of this machine'}: a stream has one holder, until it gives it back or was silent for too long`, async (t) => {
+    const connection = openRedis(await redisUrl(t, preferEmbedded));
+    t.after(() => connection.close());
+    const stream = new StreamConsumer(connection, { stream: 's', group: 'g', consumer: 'c' });
+    assert.equal(await stream.hold('ab', '1', ''), '');
+    // Neither is it that of a holder whose name begins or ends alike.
+    for (const other of ['a', 'abc', 'b', 'xb'])
+      assert.equal(await stream.hold(other, '1', ''), 'ab 1', other);
+    assert.equal(await stream.hold('ab', '2', ''), '');
+    assert.equal(await stream.hold('b', '1', 'ab 1'), 'ab 2');
+    assert.equal(await stream.hold('b', '1', 'ab 2'), '');
+    for (const other of ['ab', 'xb', '']) await stream.release(other);
+    assert.equal(await stream.hold('ab', '3', ''), 'b 1');
+    await stream.release('b');
+    assert.equal(await stream.hold('ab', '3', ''), '');
+  });

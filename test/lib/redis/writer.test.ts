@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ServingError } from '../../../lib/contract/errors.ts';
+import { indexKey, metricsKey } from '../../../lib/contract/names.ts';
 import { Timers } from '../../../lib/metrics/timers.ts';
 import type { RedisConnection } from '../../../lib/redis/connection.ts';
 import { ResultWriter } from '../../../lib/redis/result-writer.ts';
@@ -25,8 +26,9 @@ interface Options {
 }
 
 /** A Redis that takes every script call, and answers it with `reply`. */
-function world(reply: (call: Call) => Reply = ({ records }) => [records]) {
+function world(reply: (call: Call) => Reply = ({ records }) => [records], isCluster = false) {
   const calls: Call[] = [];
+  const nodes: (string | undefined)[] = [];
   let trips = 0;
   const saveResults = async (keys: number, ...values: (string | number)[]) => {
     const { ttlMs, metrics, records = [] } = JSON.parse(String(values[keys])) as Options;
@@ -41,14 +43,16 @@ function world(reply: (call: Call) => Reply = ({ records }) => [records]) {
     return reply(call);
   };
   const connection = {
-    home: (job: string) => job,
-    use: (work: (redis: unknown) => Promise<unknown>) => {
+    isCluster,
+    home: (job: string, uri: string) => (isCluster ? `{${uri}}${job}` : job),
+    use: (work: (redis: unknown) => Promise<unknown>, _repeatable: boolean, key?: string) => {
       trips++;
-      return work({ saveResults });
+      nodes.push(key);
+      return work({ saveResults, listHomes: async () => [] });
     },
   };
   const options = { job: 'job', ttlSeconds: 60, now: () => 0 };
-  return { calls, writer: new ResultWriter(connection as unknown as RedisConnection, options) };
+  return { calls, nodes, writer: new ResultWriter(connection as unknown as RedisConnection, options) };
 }
 
 const results = (count: number, bytes = 1, exact = ''): Finished[] =>
@@ -128,4 +132,10 @@ test('a record whose key holds something else is named by its uri, in any call',
   const blocked: string[] = [];
   await writer.save(results(1_001), 'v', undefined, (uri) => void blocked.push(uri));
   assert.deepEqual(blocked, ['r7', 'r1000']);
+});
+
+test('in cluster mode results are saved at the nodes of their slots, and metrics and the list of slots at those of theirs', async () => {
+  const { nodes, writer } = world(undefined, true);
+  await writer.save(results(2), 'v', measured());
+  assert.deepEqual(nodes.map(String).sort(), [indexKey('job'), metricsKey('job'), '{r0}job', '{r1}job']);
 });

@@ -22,6 +22,8 @@ const OPERATORS: Readonly<Record<string, string>> = {
   or: 'and',
 };
 const ARITHMETIC = /^([-+*/]|and|or)$/;
+/** Their arguments mean the same in any order. */
+const SYMMETRIC = /^math\.(max|min)$/;
 
 /**
  * @returns in the order of the text
@@ -53,7 +55,9 @@ export function placesInLua(text: string): Place[] {
       add(node.range, 'do end', 'call');
     } else if (node.type === 'CallExpression') {
       const given = node['arguments'] as readonly Node[];
-      for (const [index, second] of given.slice(1).entries()) {
+      const isSymmetric = SYMMETRIC.test(source(node['base'] as Node));
+      for (const one of isSymmetric ? given : []) add(node.range, `(${source(one)})`, 'operator');
+      for (const [index, second] of isSymmetric ? [] : given.slice(1).entries()) {
         const first = given[index] as Node;
         if (source(first) === source(second)) continue;
         const between = text.slice(first.range[1], second.range[0]);

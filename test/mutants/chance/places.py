@@ -91,7 +91,8 @@ def places_in(text):
         elif isinstance(node, (ast.Assign, ast.AugAssign)) and isinstance(
                 getattr(node, "target", None) or node.targets[0], (ast.Attribute, ast.Subscript)):
             replace(node, "pass", "call")
-        if isinstance(node, ast.Call):
+        # The arguments of these mean the same in any order.
+        if isinstance(node, ast.Call) and piece(*span(node.func)) not in ("max", "min"):
             for first, second in zip(node.args, node.args[1:]):
                 if isinstance(first, ast.Starred) or isinstance(second, ast.Starred):
                     continue

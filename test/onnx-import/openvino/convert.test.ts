@@ -151,6 +151,46 @@ test('a static batch is freed, and reshapes follow it', async () => {
   assert.deepEqual([shape, data], [[2, 6], numbers]);
 });
 
+test('Squeeze without axes removes those of size 1 of a shape that is known, and is refused where a size is free', async () => {
+  const xml = single({ type: 'Squeeze' }, [2, 1, 3, 1], [2, 3]);
+  const numbers = [1, 2, 3, 4, 5, 6];
+  assert.deepEqual(await answerOf(xml, [shaped([2, 1, 3, 1], ...numbers)]), { shape: [2, 3], data: numbers });
+  const free = single({ type: 'Squeeze' }, [2, -1, 1], [2]);
+  assert.throws(
+    () => convertIr(filesOf(free), {}),
+    /removes axes of size 1 of a free shape; give it with --input/,
+  );
+});
+
+test('Interpolate takes a scale that is a little below the quotient of two sizes for that quotient', async () => {
+  const [from, to] = [11, 13];
+  const constant = (id: number, precision: string, offset: number, bytes: number): LayerText => ({
+    id,
+    type: 'Const',
+    precision,
+    data: { element_type: precision.toLowerCase(), shape: '1', offset, size: bytes },
+    shapes: [[1]],
+  });
+  const data = {
+    mode: 'nearest',
+    shape_calculation_mode: 'scales',
+    coordinate_transformation_mode: 'asymmetric',
+    nearest_mode: 'floor',
+  };
+  const xml = netText(11, [
+    parameter([2, from]),
+    constant(1, 'I64', 0, 8),
+    constant(2, 'F32', 16, 4),
+    constant(3, 'I64', 8, 8),
+    { id: 4, type: 'Interpolate', opset: 'opset4', data, from: [0, 1, 2, 3], shapes: [[2, to]] },
+    { id: 5, type: 'Result', from: [4] },
+  ]);
+  const weights = bytesOf(BigInt64Array.of(0n, 1n), Float32Array.of(to / from));
+  const row = Array.from({ length: from }, (_, i) => i);
+  const { shape } = await answerOf(xml, [shaped([2, from], ...row, ...row)], weights);
+  assert.deepEqual(shape, [2, to]);
+});
+
 /** A sum that broadcasts as PaddlePaddle does: the second operand lies along the axes from `axis` on. */
 function pdpd(a: readonly number[], b: readonly number[], axis: number): string {
   return netText(11, [

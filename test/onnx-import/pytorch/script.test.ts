@@ -71,6 +71,19 @@ for (const [what, forward, expected] of RUNS) {
   });
 }
 
+test('a check of values that raises is left out, whichever branch it is, and said', async (t) => {
+  for (const [check, line] of [
+    ['if bool(torch.gt(torch.sum(x), 0)):\n  pass\nelse:\n  ops.prim.RaiseException("no")', 'pass first'],
+    ['if bool(torch.gt(torch.sum(x), 0)):\n  ops.prim.RaiseException("no")\nelse:\n  pass', 'raise first'],
+  ] as const) {
+    const forward = `${check}\nreturn torch.neg(x)`;
+    const [result] = await runScript(t, { forward }, X);
+    assert.deepEqual(result, [-1, 2, -3, 4, -5, 6], line);
+    const { notes } = await convertScript(t, { forward }, { inputShapes: { x: [2, 3] } });
+    assert.match(notes.join(), /the check of values in .*:\d+ is left out/, line);
+  }
+});
+
 test('weights may be views with strides and an offset', async (t) => {
   const weights = { w: { shape: [2, 3], strides: [1, 2], offset: 1, data: [9, 1, 2, 3, 4, 5, 6] } };
   const [result] = await runScript(
