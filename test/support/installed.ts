@@ -8,10 +8,11 @@ import { createHash } from 'node:crypto';
 import { copyFile, mkdir, readdir, readFile, rename, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
-import { buildPackages } from '../../infra/packages/build.ts';
+import type { Packages } from '../../infra/packages/build.ts';
 import type { PublishedManifest } from '../../infra/packages/manifest.ts';
 import { childEnvironment } from './environment.ts';
 import { makeOnce } from './kept.ts';
+import { MADE_ONCE } from './packaging.ts';
 import { ROOT } from './start.ts';
 
 const execute = promisify(execFile);
@@ -26,6 +27,7 @@ export interface Archives {
   readonly staged: string;
 }
 
+const STAGED = join(ROOT, 'test', 'support', 'staged.ts');
 const KEPT = join(ROOT, 'node_modules', '.cache', 'packed');
 /** They take 300 MB. */
 const OLD_MS = 600_000;
@@ -51,7 +53,9 @@ export async function packPackages(folder: string): Promise<Archives> {
 }
 
 async function makePacked(folder: string): Promise<void> {
-  const packages = await buildPackages({ root: ROOT, outFolder: join(folder, 'staged') });
+  const words = [STAGED, join(folder, 'staged')];
+  const built = await execute(process.execPath, words, { env: childEnvironment(MADE_ONCE) });
+  const packages = JSON.parse(built.stdout) as Packages;
   for (const [name, { folder: from }] of Object.entries(packages)) {
     const { stdout } = await execute('npm', ['pack', from, '--silent', '--offline'], { cwd: folder });
     await rename(join(folder, stdout.trim()), join(folder, `${name}.tgz`));
