@@ -53,11 +53,12 @@ export async function packPackages(folder: string): Promise<Archives> {
 }
 
 async function makePacked(folder: string): Promise<void> {
-  const words = [STAGED, join(folder, 'staged')];
-  const built = await execute(process.execPath, words, { env: childEnvironment(MADE_ONCE) });
+  const env = childEnvironment(MADE_ONCE);
+  const built = await execute(process.execPath, [STAGED, join(folder, 'staged')], { env });
   const packages = JSON.parse(built.stdout) as Packages;
   for (const [name, { folder: from }] of Object.entries(packages)) {
-    const { stdout } = await execute('npm', ['pack', from, '--silent', '--offline'], { cwd: folder });
+    const words = ['pack', from, '--silent', '--offline'];
+    const { stdout } = await execute('npm', words, { cwd: folder, env });
     await rename(join(folder, stdout.trim()), join(folder, `${name}.tgz`));
   }
 }

@@ -191,7 +191,15 @@ function compileWhole(filename) {
   };
 }
 
-/** osls and the build of the packages; npm and other commands have no use for it. */
+if (/\/npm(-cli\.js)?$/.test(process.argv[1] ?? '')) {
+  // What npm packs here is unpacked next.
+  const { Gzip } = zlib;
+  zlib.Gzip = function GzipSoon(options) {
+    return new Gzip({ ...options, level: 1 });
+  };
+}
+
+/** osls and the build of the packages; other commands have no use for it. */
 if (/\/(serverless(\.js)?|packages\/build\.ts|staged\.ts)$/.test(process.argv[1] ?? '')) {
   const esbuild = load('esbuild');
   replace(load.resolve('esbuild'), {
