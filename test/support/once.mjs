@@ -177,7 +177,7 @@ function replace(filename, exports) {
   load.cache[filename] = Object.assign(new Module(filename), { filename, loaded: true, exports });
 }
 
-/** The cache of compiled code has what V8 compiled at once. By default that is no function of a module, which compiles at its first call. */
+/** The cache of compiled code has what V8 compiled at once. By default V8 compiles a function at its first call. */
 function compileWhole(filename) {
   const { _compile } = Module.prototype;
   Module.prototype._compile = function compile(code, name, ...others) {
@@ -192,7 +192,7 @@ function compileWhole(filename) {
 }
 
 if (/\/npm(-cli\.js)?$/.test(process.argv[1] ?? '')) {
-  // What npm packs here is unpacked next.
+  // Packages of npm are unpacked as soon as they are packed.
   const { Gzip } = zlib;
   zlib.Gzip = function GzipSoon(options) {
     return new Gzip({ ...options, level: 1 });
