@@ -135,6 +135,9 @@ export async function install(
 
 const UNREACHABLE = /ENOTFOUND|ECONNREFUSED|EAI_AGAIN|ETIMEDOUT|ENETUNREACH/;
 
+/** By default npm waits more than a minute before it asks again for each optional package of a registry that it cannot reach. */
+const SOON = { npm_config_fetch_retry_mintimeout: '500', npm_config_fetch_retry_maxtimeout: '1000' };
+
 /** npm's own answer to `npm install <archives>` in an empty folder; false where the registry cannot be reached. */
 export async function npmInstall(
   folder: string,
@@ -142,7 +145,7 @@ export async function npmInstall(
   environment: Readonly<Record<string, string>> = {},
 ): Promise<boolean> {
   await writeFile(join(folder, 'package.json'), '{ "private": true }\n');
-  const env = childEnvironment({ npm_config_loglevel: 'error', ...environment });
+  const env = childEnvironment({ ...SOON, npm_config_loglevel: 'error', ...environment });
   const parameters = ['install', ...words, '--prefer-offline', '--no-audit'];
   try {
     await execute('npm', parameters, { cwd: folder, env, maxBuffer: MAX_BUFFER });
