@@ -8,7 +8,7 @@ import { packageName } from './manifest.ts';
 
 const IMPORT = /(from |import\()(['"])([^'"]+)\2/g;
 
-/** Emits the declarations of all files in infra/packages/tsconfig.json. */
+/** Emits the declarations of all files in infra/packages/tsconfig.json. `npm run types` checks them, which takes longer. */
 export async function emitDeclarations(root: string, folder: string): Promise<void> {
   const require = createRequire(import.meta.url);
   const compiler = join(dirname(require.resolve('typescript/package.json')), 'bin', 'tsc');

@@ -8,10 +8,11 @@ import { createHash } from 'node:crypto';
 import { copyFile, mkdir, readdir, readFile, rename, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
-import { buildPackages } from '../../infra/packages/build.ts';
+import type { Packages } from '../../infra/packages/build.ts';
 import type { PublishedManifest } from '../../infra/packages/manifest.ts';
 import { childEnvironment } from './environment.ts';
 import { makeOnce } from './kept.ts';
+import { MADE_ONCE } from './packaging.ts';
 import { ROOT } from './start.ts';
 
 const execute = promisify(execFile);
@@ -26,6 +27,7 @@ export interface Archives {
   readonly staged: string;
 }
 
+const STAGED = join(ROOT, 'test', 'support', 'staged.ts');
 const KEPT = join(ROOT, 'node_modules', '.cache', 'packed');
 /** They take 300 MB. */
 const OLD_MS = 600_000;
@@ -51,9 +53,12 @@ export async function packPackages(folder: string): Promise<Archives> {
 }
 
 async function makePacked(folder: string): Promise<void> {
-  const packages = await buildPackages({ root: ROOT, outFolder: join(folder, 'staged') });
+  const env = childEnvironment(MADE_ONCE);
+  const built = await execute(process.execPath, [STAGED, join(folder, 'staged')], { env });
+  const packages = JSON.parse(built.stdout) as Packages;
   for (const [name, { folder: from }] of Object.entries(packages)) {
-    const { stdout } = await execute('npm', ['pack', from, '--silent', '--offline'], { cwd: folder });
+    const words = ['pack', from, '--silent', '--offline'];
+    const { stdout } = await execute('npm', words, { cwd: folder, env });
     await rename(join(folder, stdout.trim()), join(folder, `${name}.tgz`));
   }
 }
@@ -130,6 +135,9 @@ export async function install(
 
 const UNREACHABLE = /ENOTFOUND|ECONNREFUSED|EAI_AGAIN|ETIMEDOUT|ENETUNREACH/;
 
+/** By default npm waits more than a minute before it asks again for each optional package of a registry that it cannot reach. */
+const SOON = { npm_config_fetch_retry_mintimeout: '500', npm_config_fetch_retry_maxtimeout: '1000' };
+
 /** npm's own answer to `npm install <archives>` in an empty folder; false where the registry cannot be reached. */
 export async function npmInstall(
   folder: string,
@@ -137,7 +145,7 @@ export async function npmInstall(
   environment: Readonly<Record<string, string>> = {},
 ): Promise<boolean> {
   await writeFile(join(folder, 'package.json'), '{ "private": true }\n');
-  const env = childEnvironment({ npm_config_loglevel: 'error', ...environment });
+  const env = childEnvironment({ ...SOON, npm_config_loglevel: 'error', ...environment });
   const parameters = ['install', ...words, '--prefer-offline', '--no-audit'];
   try {
     await execute('npm', parameters, { cwd: folder, env, maxBuffer: MAX_BUFFER });

@@ -4,10 +4,11 @@
  * gets neither, if the machine allows taking the network away.
  */
 import { execFile, spawnSync } from 'node:child_process';
-import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import type { Template } from './template.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
@@ -23,6 +24,7 @@ const COPIED = [
   'serverless.yml',
   'shared-redis.yml',
 ];
+const execute = promisify(execFile);
 const SERVERLESS = join(ROOT, 'node_modules', 'serverless', 'bin', 'serverless.js');
 const MAX_SECONDS = 600;
 /** Variables of osls: what all packages have in common is made once for all tests. */
@@ -86,7 +88,11 @@ export function packagedIn(folder: string): Artifacts {
 export async function copyProject(): Promise<string> {
   const parent = await mkdtemp(join(tmpdir(), 'cluster-serving-package-'));
   const folder = join(parent, 'project');
-  for (const name of COPIED) await cp(join(ROOT, name), join(folder, name), { recursive: true });
+  // Node's own takes three times the processor time for files that are so small.
+  for (const [place, names] of Map.groupBy(COPIED, dirname)) {
+    await mkdir(join(folder, place), { recursive: true });
+    await execute('cp', ['-R', ...names, join(folder, place)], { cwd: ROOT });
+  }
   await symlink(join(ROOT, 'node_modules'), join(parent, 'node_modules'));
   return folder;
 }

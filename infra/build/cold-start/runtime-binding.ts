@@ -21,7 +21,7 @@ export interface RuntimePlace {
 export function runtimeBinding({ processor, up, from }: RuntimePlace): Plugin {
   const path = `${up}${runtimeFolder(processor)}/${BINDING}`;
   return {
-    name: 'runtime-binding',
+    name: `runtime-binding ${path}`,
     setup(bundler) {
       bundler.onLoad({ filter: RUNTIME_LOADER }, async ({ path: file }) => {
         const text = await readFile(file, 'utf8');

@@ -3,14 +3,14 @@ import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { access, copyFile, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { join, relative } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { promisify } from 'node:util';
 import { build } from 'esbuild';
-import { buildFunctions } from '../../../infra/build/functions.ts';
 import type { Stack } from '../../../local/service/stack.ts';
 import { cleaningUp, IMAGES, serviceFolder } from '../../cli/cli.ts';
 import { childEnvironment } from '../../support/environment.ts';
+import { packagedFunctions } from '../../support/faults/worker.ts';
 import { type Archives, type Installed, install, olderNode, packPackages } from '../../support/installed.ts';
 import { MADE_ONCE, packageProject, withoutNetwork } from '../../support/packaging.ts';
 import { testStack } from '../../support/stack.ts';
@@ -384,8 +384,7 @@ require(${JSON.stringify(loader)});\n`,
       'package',
     ];
     await execute(command, words, { cwd: cli.folder, env: childEnvironment(MADE_ONCE) });
-    const built = await newFolder();
-    await buildFunctions({ root: ROOT, processor: 'x64', outFolder: relative(ROOT, built) });
+    const built = dirname((await packagedFunctions()).folder('batch'));
     assert.deepEqual(await digests(join(cli.folder, 'dist')), await digests(built));
 
     const checkout = await packageProject();
