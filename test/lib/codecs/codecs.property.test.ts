@@ -23,7 +23,7 @@ import { greyPng } from '../../functions/hostile/encoded-images.ts';
 import { claims } from '../../functions/hostile/tables/arrow.ts';
 import { tensorFile } from '../../functions/hostile/tables/safetensors.ts';
 import { encodeArrowRecord } from '../../support/arrow-record.ts';
-import fc from '../../support/fast-check.ts';
+import fc, { character } from '../../support/fast-check.ts';
 import { smallJpeg } from '../../support/jpegs.ts';
 import { pictureBytes } from '../../support/pictures.ts';
 import { writePng } from '../../support/png.ts';
@@ -128,7 +128,7 @@ test('base64 comes back from every way to write it', () => {
 
 test('any text is base64 of as many bytes as it can be, or is refused', () => {
   const text = fc.oneof(
-    fc.string({ maxLength: 60, unit: 'binary' }),
+    fc.string({ maxLength: 60, unit: character }),
     fc.string({ maxLength: 60, unit: fc.constantFrom(...Array.from('ABCDxyz019+/-_= \n%ŁÁ')) }),
   );
   fc.assert(
@@ -435,7 +435,7 @@ test('a large text that is no deeper than a tensor parses as JSON.parse does, an
 
 test('any body in any encoding is at most 6 MiB of text or bytes, or is refused', () => {
   const body = fc.oneof(
-    fc.string({ unit: 'binary' }).map((text) => ({ text, isBase64Encoded: false })),
+    fc.string({ unit: character }).map((text) => ({ text, isBase64Encoded: false })),
     fc.string().map((text) => ({ text, isBase64Encoded: true })),
     fc.uint8Array({ maxLength: 99 }).chain((bytes) =>
       spoilt(gzipSync(bytes)).map((zipped) => ({
@@ -485,7 +485,7 @@ test('any text is instances, or is refused; what is read can be written as a mes
 });
 
 test('two uris never share a key, and what a message quotes is short', () => {
-  const uri = fc.string({ maxLength: 30, unit: 'binary' });
+  const uri = fc.string({ maxLength: 30, unit: character });
   fc.assert(
     fc.property(
       uri,

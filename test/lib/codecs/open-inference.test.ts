@@ -15,7 +15,7 @@ import {
   isNumericDType,
   type TypedArray,
 } from '../../../lib/contract/tensor.ts';
-import fc from '../../support/fast-check.ts';
+import fc, { character } from '../../support/fast-check.ts';
 import { bytesOf, inferRequest, type SentTensor, textBytes } from '../../support/open-inference.ts';
 
 const RUNS = { seed: 20_261_121, numRuns: 200 } as const;
@@ -439,7 +439,7 @@ const tensors = fc.tuple(dtypes, shapes).chain(([dtype, shape]) => {
         maxLength: count * bytesPerElement(dtype),
         ...(dtype === 'bool' ? { max: 1 } : {}),
       })
-    : fc.array(fc.string({ unit: 'binary' }), { minLength: count, maxLength: count }).map(textBytes);
+    : fc.array(fc.string({ unit: character }), { minLength: count, maxLength: count }).map(textBytes);
   return bytes.map((content) => ({ datatype: DATATYPES[dtype], shape, bytes: content }));
 });
 

@@ -36,6 +36,15 @@ interface Life {
   readonly ended: PromiseWithResolvers<void>;
 }
 
+/** Bytes are never changed here, and a store is asked for the tag of the same ones again and again. */
+const etags = new WeakMap<Buffer, string>();
+
+function etagOf(body: Buffer): string {
+  const etag = etags.get(body) ?? `"${createHash('md5').update(body).digest('hex')}"`;
+  etags.set(body, etag);
+  return etag;
+}
+
 const newLife = (): Life => ({ isOver: false, ended: Promise.withResolvers<void>() });
 
 export const NO_FAULTS: Faults = { kill: 0, twice: 0, late: 0 };
@@ -170,7 +179,6 @@ export class World {
 
   #storeOf(life: Life): JobStore {
     const nameOf = ({ bucket, key }: { bucket: string; key: string }) => `${bucket}/${key}`;
-    const etagOf = (body: Buffer) => `"${createHash('md5').update(body).digest('hex')}"`;
     const own = (key: string) => nameOf({ bucket: BUCKET, key });
     const call = <T>(work: () => T) => this.#call(life, work);
     const { objects, uploads } = this;
@@ -218,16 +226,17 @@ export class World {
           return id;
         }),
       putPart: (_, upload, number, body) =>
-        call(() =>
-          uploads.get(upload)?.set(number, Buffer.from(body)) ? etagOf(Buffer.from(body)) : undefined,
-        ),
-      complete: (address, upload, etags) =>
+        call(() => {
+          const part = Buffer.from(body);
+          return uploads.get(upload)?.set(number, part) && etagOf(part);
+        }),
+      complete: (address, upload, parted) =>
         call(() => {
           const parts = uploads.get(upload);
           if (!parts) return false;
           assert.deepEqual(
             [...parts].toSorted(([a], [b]) => a - b).map(([, body]) => etagOf(body)),
-            etags,
+            parted,
           );
           const bodies = [...parts].toSorted(([a], [b]) => a - b).map(([, body]) => body);
           objects.set(nameOf(address), Buffer.concat(bodies));
