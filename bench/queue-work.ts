@@ -35,3 +35,8 @@ export async function checkResults(
   }
   if (checked !== records) throw new Error(`${checked} results instead of ${records}`);
 }
+
+/** The numbers of each input, in turn. */
+export function rowsOf({ model, inputs }: QueueWork): readonly Float32Array[] {
+  return inputs.map((each) => (each[model.input] as { readonly data: Float32Array }).data);
+}

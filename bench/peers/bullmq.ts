@@ -6,7 +6,7 @@
 import { join } from 'node:path';
 import { elementAt } from '../../lib/contract/present.ts';
 import { startChild } from '../processes/child.ts';
-import type { QueueWork } from '../queue-work.ts';
+import { type QueueWork, rowsOf } from '../queue-work.ts';
 import { assertSame } from '../raw.ts';
 import type { InstalledPeer } from './installed.ts';
 
@@ -28,11 +28,8 @@ const CONCURRENCIES = [1, 16, 64, 128, 256, 512];
 const TUNE_JOBS = 2_048;
 const TUNE_TRIES = 2;
 
-export async function startBullMq(
-  peer: InstalledPeer,
-  { model, inputs, answers }: QueueWork,
-  redisUrl: string,
-) {
+export async function startBullMq(peer: InstalledPeer, work: QueueWork, redisUrl: string) {
+  const { model, answers } = work;
   const { hostname: host, port } = new URL(redisUrl);
   const question = { model, connection: { host, port: Number(port), maxRetriesPerRequest: null } };
   const program = join(peer.source, 'program.mjs');
@@ -44,7 +41,7 @@ export async function startBullMq(
     await client.close();
   };
   for (const child of [client, worker]) await child.call('open', question);
-  const rows = inputs.map((each) => (each[model.input] as { data: Float32Array }).data);
+  const rows = rowsOf(work);
 
   async function timed(settings: Settings, jobs: number) {
     await client.call('fill', { jobs, rows });

@@ -7,7 +7,7 @@ import { createInterface } from 'node:readline';
 import { elementAt } from '../../lib/contract/present.ts';
 import { variables } from '../../lib/contract/variables.ts';
 import { pinned } from '../cores.ts';
-import type { QueueWork } from '../queue-work.ts';
+import { type QueueWork, rowsOf } from '../queue-work.ts';
 import { assertSame } from '../raw.ts';
 import type { InstalledPeer } from './installed.ts';
 
@@ -21,11 +21,8 @@ const CONCURRENCIES = [1, 16, 64, 256];
 const TUNE_JOBS = 1_024;
 
 /** @param folder for its database */
-export async function startBunqueue(
-  peer: InstalledPeer,
-  { model, inputs, answers }: QueueWork,
-  folder: string,
-) {
+export async function startBunqueue(peer: InstalledPeer, work: QueueWork, folder: string) {
+  const { model, answers } = work;
   const bun = join(peer.folder, 'node_modules', '@oven', 'bun-linux-x64', 'bin', 'bun');
   const [command, args] = pinned('server', bun, [join(peer.source, 'program.mjs')]);
   const child = spawn(command, args, {
@@ -40,9 +37,7 @@ export async function startBunqueue(
     },
   });
   const lines = createInterface({ input: child.stdout });
-  const rows = inputs.map((each) =>
-    Array.from((each[model.input] as { data: Float32Array }).data, (value) => Number(value.toPrecision(9))),
-  );
+  const rows = rowsOf(work).map((row) => Array.from(row, (value) => Number(value.toPrecision(9))));
   let drains = 0;
 
   /** @throws when a job returned a wrong answer */
