@@ -30,6 +30,9 @@ const KEPT_MS = 10_000;
 /** Its cause is the writer's error. */
 export class WriterError extends Error {}
 
+/** S3 answered, but not with the part: the same request would get the same answer. */
+export class OtherAnswer extends Error {}
+
 /** Connections that are kept open, by the origin they lead to: an emulator's needs no TLS. */
 const kept = new Map<string, Set<Connection>>();
 /** With it another connection to the same origin needs no second check of its certificate. */
@@ -79,7 +82,7 @@ export class Connection {
 
   /**
    * Sends a request for at most `most` bytes and reads its answer.
-   * @throws WriterError; an error for another answer than the part that was asked for; errors of the connection, which is closed then; the signal's reason
+   * @throws WriterError; OtherAnswer; errors of the connection, which is closed then; the signal's reason
    */
   async read(
     request: string,
@@ -87,7 +90,7 @@ export class Connection {
     writer: ByteWriter,
     signal: AbortSignal,
   ): Promise<string | undefined> {
-    const onAbort = () => this.close(new Error('the read was stopped', { cause: signal.reason }));
+    const onAbort = () => this.close(asError(signal.reason));
     signal.addEventListener('abort', onAbort, { once: true });
     try {
       signal.throwIfAborted();
@@ -164,11 +167,11 @@ class Answer {
     this.#writer = writer;
   }
 
-  /** @throws WriterError; an error for another answer */
+  /** @throws WriterError, OtherAnswer */
   take(bytes: Buffer): void {
     const body = this.#head ? this.#takeHead(Buffer.concat([this.#head, bytes])) : bytes;
     if (!body) return;
-    if (body.length > this.#rest) throw new Error('more bytes than were announced');
+    if (body.length > this.#rest) throw new OtherAnswer('more bytes than were announced');
     this.#rest -= body.length;
     if (body.length > 0) this.#pass(() => this.#writer.write(body));
     if (this.#rest === 0) this.onEnd();
@@ -192,7 +195,7 @@ class Answer {
       headers.has('transfer-encoding') ||
       Number(length) > this.#most
     )
-      throw new Error(`not a part of an object: ${status}`);
+      throw new OtherAnswer(`not a part of an object: ${status}`);
     this.#head = undefined;
     this.#rest = Number(length);
     this.isLast = headers.get('connection')?.toLowerCase() === 'close';

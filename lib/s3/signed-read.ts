@@ -4,7 +4,7 @@
  * repeats the request and knows what each of them means.
  */
 import { sha256, signedHeaders } from '../codecs/sigv4.ts';
-import { type ByteWriter, Connection, WriterError } from './connection.ts';
+import { type ByteWriter, Connection, OtherAnswer, WriterError } from './connection.ts';
 import { objectUrl, type S3Place } from './presign.ts';
 
 /** Needs no escaping, in a host name with the certificate of S3 and in a path. */
@@ -52,8 +52,8 @@ export async function readSigned(
     } catch (error) {
       if (error instanceof WriterError) throw error.cause;
       signal.throwIfAborted();
-      // S3 had closed a connection that this environment kept while it was frozen. A new one has not been reused.
-      if (!connection.isReused) return undefined;
+      // Else S3 had closed a connection that this environment kept while it was frozen. A new one has not been reused.
+      if (error instanceof OtherAnswer || !connection.isReused) return undefined;
     }
   }
 }

@@ -263,6 +263,26 @@ test('a connection that S3 closed while it was kept is replaced by a new one', a
   }
 });
 
+test('a refusal on a connection that was kept is not asked for again', async () => {
+  let requests = 0;
+  const server = createServer((_, response) => {
+    if (++requests === 1) response.writeHead(206, { 'content-length': 4 }).end('text');
+    else response.writeHead(404).end();
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const load = async () => Promise.reject(new Error('the SDK was asked'));
+  const s3 = deferredS3({ load, readPlace: () => ({ region: 'local', credentials: KEYS, endpoint }) });
+  try {
+    await getRange(s3, ADDRESS, RANGE);
+    await assert.rejects(getRange(s3, ADDRESS, RANGE), /SDK was asked/);
+    assert.equal(requests, 2);
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
+});
+
 test('a read ends with its signal', async () => {
   const server = createServer(() => undefined).listen(0, '127.0.0.1');
   await once(server, 'listening');
