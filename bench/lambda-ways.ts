@@ -18,7 +18,7 @@ import { type InstalledPeer, installedPeer, NOT_INSTALLED, onnxruntimeLibrary } 
 import { type Cold, runtimeClient, type Start, startFunction, startRaw } from './processes/cold.ts';
 import { assertSame } from './raw.ts';
 import type { Skipped } from './report.ts';
-import { JOB, nestedNumbers, predictEvent, predictionOf, queueEvent } from './served.ts';
+import { JOB, nestedNumbers, plainValues, predictEvent, predictionOf, queueEvent } from './served.ts';
 import type { Requests } from './ways.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
@@ -109,9 +109,8 @@ export async function lambdaWays(bench: Bench, asked: Requests, scenario: string
   return { ways, skipped };
 }
 
-const plainValues = (body = '') => (JSON.parse(body) as { predictions: [number[]] }).predictions[0];
-
-async function rawWay(bench: Bench, { model, rows, answers }: Requests): Promise<LambdaWay> {
+/** A process that opens the model's file and runs it. */
+export async function rawWay(bench: Bench, { model, rows, answers }: Requests): Promise<LambdaWay> {
   const rowFile = join(bench.folder, 'cold-row.json');
   await writeFile(rowFile, JSON.stringify(Array.from(elementAt(rows, 0, 'rows'))));
   return {

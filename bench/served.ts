@@ -133,6 +133,11 @@ export function nestedNumbers(row: Float32Array, shape: readonly number[]): unkn
   return level;
 }
 
+/** The values of the only prediction of an answer that has them as numbers, as peers' do. */
+export function plainValues(body = ''): number[] {
+  return (JSON.parse(body) as { predictions: [number[]] }).predictions[0];
+}
+
 /** The values of the only prediction: `{"predictions":["{value={\"data\":[...],\"shape\":[10]}}"]}`. */
 export function predictionOf(body = ''): number[] {
   const [text, ...more] = (JSON.parse(body) as { predictions: string[] }).predictions;

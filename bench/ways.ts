@@ -13,7 +13,7 @@ import type { ClientProcess } from './processes/http-client.ts';
 import type { ServerProcess } from './processes/http-server.ts';
 import { familyMs } from './processor.ts';
 import { answersFor, assertSame } from './raw.ts';
-import { nestedNumbers, predictionOf } from './served.ts';
+import { nestedNumbers, plainValues, predictionOf } from './served.ts';
 
 export const GATEWAY = 'gateway';
 const RAW_MS = 120;
@@ -65,7 +65,6 @@ const v2Request =
     return { path: '/v2/models/bench/infer', body: JSON.stringify({ id: '1', inputs: [tensor] }) };
   };
 
-const plainValues = (body: string) => (JSON.parse(body) as { predictions: [number[]] }).predictions[0];
 const v2Values = (body: string) => (JSON.parse(body) as { outputs: [{ data: number[] }] }).outputs[0].data;
 
 /** Several processes or threads have all cores. */

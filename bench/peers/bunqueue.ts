@@ -36,7 +36,7 @@ export async function startBunqueue(peer: InstalledPeer, work: QueueWork, folder
       BENCH_DATA: await mkdtemp(join(folder, 'bunqueue-')),
     },
   });
-  const lines = createInterface({ input: child.stdout });
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
   const rows = rowsOf(work).map((row) => Array.from(row, (value) => Number(value.toPrecision(9))));
   let drains = 0;
 
@@ -45,11 +45,11 @@ export async function startBunqueue(peer: InstalledPeer, work: QueueWork, folder
     const question = { queue: `bench-${++drains}`, jobs, rows, concurrency };
     child.stdin.write(`${JSON.stringify(question)}\n`);
     for (;;) {
-      const [line] = await Promise.race([once(lines, 'line'), once(lines, 'close')]);
-      if (line === undefined) throw new Error('bunqueue ended');
+      const { done, value: line = '' } = await lines.next();
+      if (done) throw new Error('bunqueue ended');
       // Others are its log.
-      if (!String(line).startsWith('{"ms"') && !String(line).startsWith('{"error"')) continue;
-      const { ms, results, error }: Outcome = JSON.parse(String(line));
+      if (!/^\{"(ms|error)"/.test(line)) continue;
+      const { ms, results, error }: Outcome = JSON.parse(line);
       if (error !== undefined) throw new Error(`bunqueue: ${error}`);
       for (const [i, scores] of results.entries())
         assertSame(scores, elementAt(answers, i % answers.length, 'answers'), `bunqueue, job ${i}`);

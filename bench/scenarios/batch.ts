@@ -5,7 +5,7 @@
  */
 
 import type { SQSBatchResponse, SQSEvent } from 'aws-lambda';
-import { Redis } from 'ioredis';
+import { type ChainableCommander, Redis } from 'ioredis';
 import { encodeMessage } from '../../lib/codecs/message.ts';
 import { indexKey } from '../../lib/contract/names.ts';
 import { elementAt } from '../../lib/contract/present.ts';
@@ -122,7 +122,11 @@ function eventContender(
 }
 
 /** The least that keeps a result for a client: a pipeline with one HSET for each record. */
-function hsetContender(answers: Float32Array, rows: number, redis: Redis): Contender {
+function hsetContender(
+  answers: Float32Array,
+  rows: number,
+  redis: Redis,
+): Contender<Awaited<ReturnType<ChainableCommander['exec']>>> {
   const width = answers.length / rows;
   const values = Array.from({ length: rows }, (_, row) =>
     JSON.stringify(Array.from(answers.subarray(row * width, (row + 1) * width))),
@@ -135,7 +139,10 @@ function hsetContender(answers: Float32Array, rows: number, redis: Redis): Conte
       for (const [row, value] of values.entries()) pipeline.hset(`hset-${event}-row-${row}`, 'value', value);
       return pipeline.exec();
     },
-    verify: () => undefined,
+    verify: (replies) => {
+      for (const [error, added] of replies.flatMap((of) => of ?? []))
+        if (error || added !== 1) throw error ?? new Error(`${HSET}: a key was there before`);
+    },
   };
 }
 
@@ -165,7 +172,7 @@ function rowsOf({ model, rows }: BatchCase, measured: readonly Measured[]): Row[
   const hset = elementAt(measured, measured.length - 1, 'measured');
   return measured.slice(1, -1).flatMap((of): Row[] => {
     const row = { scenario: 'batch', name: `${model}, ${rows} rows, ${of.name}` };
-    const added = pairwise(of.cpuMs, raw.cpuMs, (a, b) => a - b);
+    const added = of.cpuMs.map((ms, repeat) => ms - elementAt(raw.cpuMs, repeat, 'raw.cpuMs'));
     const cpu = pairwise(of.cpuMs, raw.cpuMs, (a, b) => (100 * b) / a);
     return [
       {
@@ -185,20 +192,16 @@ function rowsOf({ model, rows }: BatchCase, measured: readonly Measured[]): Row[
         raw: (spreadOf(raw.cpuMs).median * 1000) / rows,
         ours: (spreadOf(of.cpuMs).median * 1000) / rows,
         baseUnit: 'us',
-        value: pairwise(of.cpuMs, raw.cpuMs, (a, b) => ((a - b) * 1000) / rows),
+        value: spreadOf(added.map((ms) => (ms * 1000) / rows)),
       },
       {
         ...row,
         metric: `the same against ${HSET}`,
         unit: 'x',
         raw: (spreadOf(hset.cpuMs).median * 1000) / rows,
-        ours: (added.median * 1000) / rows,
+        ours: (spreadOf(added).median * 1000) / rows,
         baseUnit: 'us',
-        value: pairwise(
-          of.cpuMs.map((ms, repeat) => ms - elementAt(raw.cpuMs, repeat, 'raw.cpuMs')),
-          hset.cpuMs,
-          (a, b) => a / b,
-        ),
+        value: pairwise(added, hset.cpuMs, (a, b) => a / b),
       },
     ];
   });

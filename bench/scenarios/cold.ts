@@ -51,9 +51,9 @@ export const coldLarge: Scenario = {
       const measured = await inTurns(ways, bench.quick ? 1 : LARGE_SPAWNS);
       lines.push(
         ...firstAnswers(measured, 'cold-large'),
-        ...startRatios(measured, 'cold-large', asked.model.name),
+        ...startRatios(measured, 'cold-large', `, ${asked.model.name}`),
+        ...skipped,
       );
-      lines.push(...skipped);
     }
     return lines;
   },
@@ -82,11 +82,22 @@ const numbersOf = ({ colds }: Measured, key: Exclude<keyof Cold, 'answer'>) =>
   colds.map((each) => each[key] ?? Number.NaN);
 const medianOf = (of: Measured, key: Parameters<typeof numbersOf>[1]) => spreadOf(numbersOf(of, key)).median;
 
-function firstAnswers(measured: readonly Measured[], scenario: string): Row[] {
-  const raw = present(
+function rawOf(measured: readonly Measured[]): Measured {
+  return present(
     measured.find(({ way }) => way.isRaw),
     'fitting element of measured',
   );
+}
+
+/** Predict, and the peers that were measured beside it; undefined without predict. */
+function predictAndPeers(measured: readonly Measured[]) {
+  const find = (id: string) => measured.find(({ way }) => way.name.startsWith(id));
+  const ours = find('predict');
+  return ours && { ours, peers: PEER_FUNCTIONS.flatMap(({ name }) => find(name) ?? []) };
+}
+
+function firstAnswers(measured: readonly Measured[], scenario: string): Row[] {
+  const raw = rawOf(measured);
   return measured.map((of) => {
     const value = spreadOf(numbersOf(of, 'ms'));
     const base = { raw: medianOf(raw, 'ms'), ours: value.median, baseUnit: 'ms' };
@@ -105,13 +116,13 @@ function firstAnswers(measured: readonly Measured[], scenario: string): Row[] {
 
 /** The memory of a process that has only answered once exists only for the one outside Lambda. */
 function warmRows(measured: readonly Measured[]): Row[] {
-  const raw = measured.filter(({ way }) => way.isRaw).map((of) => medianOf(of, 'peakMB'));
+  const raw = medianOf(rawOf(measured), 'peakMB');
   return measured
     .filter(({ way }) => way.calls > 0 || way.isRaw)
     .flatMap((of) => {
       const row = { scenario: 'cold', name: of.way.name };
       const value = spreadOf(numbersOf(of, 'peakMB'));
-      const base = { raw: raw[0] ?? Number.NaN, ours: value.median, baseUnit: 'MB' };
+      const base = { raw, ours: value.median, baseUnit: 'MB' };
       const memory = { ...row, metric: 'memory', unit: 'MB', ...base, value };
       if (of.way.isRaw) return [memory];
       return [{ ...row, metric: 'warm p50', unit: 'ms', value: spreadOf(numbersOf(of, 'warmMs')) }, memory];
@@ -120,10 +131,9 @@ function warmRows(measured: readonly Measured[]): Row[] {
 
 /** The cost of each, and ours beside each peer's. */
 function costLines(measured: readonly Measured[]): Line[] {
-  const find = (id: string) => measured.find(({ way }) => way.name.startsWith(id));
-  const ours = find('predict');
-  if (!ours) return [];
-  const peers = PEER_FUNCTIONS.flatMap(({ name }) => find(name) ?? []);
+  const found = predictAndPeers(measured);
+  if (!found) return [];
+  const { ours, peers } = found;
   const costs = [ours, ...peers].flatMap((of) =>
     SETTINGS.map(({ cost, memoryOf }): Row => {
       const memoryMB = memoryOf(medianOf(of, 'peakMB'));
@@ -161,16 +171,13 @@ function costLines(measured: readonly Measured[]): Line[] {
 
 /** Our cold start as a multiple of each peer's. @param more about the model, behind the name */
 function startRatios(measured: readonly Measured[], scenario: string, more = ''): Row[] {
-  const find = (id: string) => measured.find(({ way }) => way.name.startsWith(id));
-  const ours = find('predict');
-  return PEER_FUNCTIONS.flatMap((each) => {
-    const peer = find(each.name);
-    if (!ours || !peer) return [];
-    const name = [`predict against ${peer.way.name}`, more].filter(Boolean).join(', ');
-    const row = ratioRow({ scenario, name, metric: 'cold start' }, [ours, peer], 'ms', (of) =>
-      numbersOf(of, 'ms'),
-    );
-    return [{ ...row, note: byProcessor(ours, peer) }];
+  const found = predictAndPeers(measured);
+  if (!found) return [];
+  const { ours, peers } = found;
+  return peers.map((peer) => {
+    const about = { scenario, name: `predict against ${peer.way.name}${more}`, metric: 'cold start' };
+    const row = ratioRow(about, [ours, peer], 'ms', (of) => numbersOf(of, 'ms'));
+    return { ...row, note: byProcessor(ours, peer) };
   });
 }
 

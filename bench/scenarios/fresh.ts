@@ -1,14 +1,12 @@
 /** The time a user waits after cloning the project. Packages come from npm's cache if it has them. */
 import { execFile } from 'node:child_process';
-import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { elementAt } from '../../lib/contract/present.ts';
 import { variables } from '../../lib/contract/variables.ts';
 import type { Bench, Scenario } from '../bench.ts';
+import { rawWay } from '../lambda-ways.ts';
 import { spreadOf } from '../measure.ts';
-import { startRaw } from '../processes/cold.ts';
 import { requestsOf } from '../ways.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
@@ -46,13 +44,14 @@ export const fresh: Scenario = {
   },
 };
 
-/** A Node process that loads onnxruntime, opens a model and runs it. */
+/** The time of a Node process that loads onnxruntime, opens a model and runs it. */
 async function floorSeconds(bench: Bench): Promise<number> {
-  const { model, rows } = await requestsOf(bench, 'mlp', 1);
-  const rowFile = join(bench.folder, 'fresh-row.json');
-  await writeFile(rowFile, JSON.stringify(Array.from(elementAt(rows, 0, 'rows'))));
+  const { start, check } = await rawWay(bench, await requestsOf(bench, 'mlp', 1));
   const times: number[] = [];
-  for (let i = 0; i < FLOOR_STARTS; i++)
-    times.push((await startRaw([model.path, model.input, rowFile])).ms ?? Number.NaN);
+  for (let i = 0; i < FLOOR_STARTS; i++) {
+    const { ms = Number.NaN, answer } = await start();
+    check(answer);
+    times.push(ms);
+  }
   return spreadOf(times).median / 1000;
 }

@@ -12,7 +12,15 @@ import { type Contender, interleave, type Measured, pairwise, quantile, spreadOf
 import { type BenchModel, randomRows } from '../models.ts';
 import { answersOf, assertSame, openRaw, type RawModel } from '../raw.ts';
 import { bytesText, type Line, type Row } from '../report.ts';
-import { CONTEXT, nestedNumbers, predictEvent, predictionOf, type Served, serve } from '../served.ts';
+import {
+  CONTEXT,
+  nestedNumbers,
+  plainValues,
+  predictEvent,
+  predictionOf,
+  type Served,
+  serve,
+} from '../served.ts';
 
 const REPEAT_MS = 400;
 /** Inputs take turns; no cache may see the same one twice in a row. */
@@ -119,9 +127,10 @@ async function measureCase(bench: Bench, each: Case): Promise<Row[]> {
       rawContender('raw', raw, each.rows, answers),
       handlerContender(served, each, answers),
       rawContender('raw again', again, each.rows, answers),
+      ...(each.name.endsWith('as JSON')
+        ? [parseContender(bodies), floorContender(each, raw, bodies, answers)]
+        : []),
     ] as Contender[];
-    if (each.name.endsWith('as JSON'))
-      contenders.push(parseContender(bodies), floorContender(each, raw, bodies));
     const plan = { repeats: bench.repeats, repeatMs: bench.ms(REPEAT_MS) };
     return rowsOf(each.name, bytesText(meanBytes), await interleave(contenders, plan));
   } finally {
@@ -175,16 +184,26 @@ function parseContender(bodies: readonly string[]): Contender {
 }
 
 /** The least that answers the same bodies: JSON.parse, the run and JSON.stringify in one loop. */
-function floorContender({ model }: Case, raw: RawModel, bodies: readonly string[]): Contender {
+function floorContender(
+  each: Case,
+  raw: RawModel,
+  bodies: readonly string[],
+  answers: readonly Float32Array[],
+): Contender<string> {
   return {
     name: 'floor',
     call: async (index) => {
       const { instances } = JSON.parse(elementAt(bodies, index % bodies.length, 'bodies'));
-      const row = Float32Array.from(instances[0][model.input].flat(Infinity));
+      const row = Float32Array.from(instances[0][each.model.input].flat(Infinity));
       const values = await raw.run(raw.feed([row]));
       return JSON.stringify({ predictions: [Array.from(values)] });
     },
-    verify: () => undefined,
+    verify: (texts) => {
+      for (const [i, text] of texts.entries()) {
+        const expected = elementAt(answers, i % answers.length, 'answers');
+        assertSame(plainValues(text), expected, `${each.name}, floor`);
+      }
+    },
   };
 }
 

@@ -22,14 +22,23 @@ const tlsOnly = (service: string, resource: unknown) => ({
   Condition: { Bool: { 'aws:SecureTransport': 'false' } },
 });
 export const OUR_BUCKET = [attribute('Bucket'), sub('${Bucket.Arn}/*')];
-const ALARMS_MAY_PUBLISH = {
-  Sid: 'AlarmsOfThisAccount',
+/** A service of AWS may do it, under a condition. */
+const serviceMay = (Sid: string, service: string, Action: string, Resource: unknown, Condition: object) => ({
+  Sid,
   Effect: 'Allow',
-  Principal: { Service: 'cloudwatch.amazonaws.com' },
-  Action: 'sns:Publish',
-  Resource: ref('AlarmTopic'),
-  Condition: { StringEquals: { 'aws:SourceAccount': ref('AWS::AccountId') } },
-};
+  Principal: { Service: `${service}.amazonaws.com` },
+  Action,
+  Resource,
+  Condition,
+});
+const OF_THIS_ACCOUNT = { StringEquals: { 'aws:SourceAccount': ref('AWS::AccountId') } };
+const ALARMS_MAY_PUBLISH = serviceMay(
+  'AlarmsOfThisAccount',
+  'cloudwatch',
+  'sns:Publish',
+  ref('AlarmTopic'),
+  OF_THIS_ACCOUNT,
+);
 /** Roles of the functions that use Redis. */
 export const IN_VPC = ['PredictRole', 'BatchRole', 'PredictionsRole', 'StatusRole', 'DeadLetterRole'];
 
@@ -75,22 +84,15 @@ const STORAGE: readonly Row[] = [
 ];
 
 /** S3 tells a queue of new objects before the bucket exists, so it is known by its account. */
-const newObjects = (queue: string) => ({
-  Sid: 'NewObjects',
-  Effect: 'Allow',
-  Principal: { Service: 's3.amazonaws.com' },
-  Action: 'sqs:SendMessage',
-  Resource: attribute(queue),
-  Condition: { StringEquals: { 'aws:SourceAccount': ref('AWS::AccountId') } },
-});
-const LOOK_AT_THE_OUTBOX = {
-  Sid: 'LookAtTheOutbox',
-  Effect: 'Allow',
-  Principal: { Service: 'events.amazonaws.com' },
-  Action: 'sqs:SendMessage',
-  Resource: attribute('NotifyQueue'),
-  Condition: { ArnEquals: { 'aws:SourceArn': attribute('OutboxRule') } },
-};
+const newObjects = (queue: string) =>
+  serviceMay('NewObjects', 's3', 'sqs:SendMessage', attribute(queue), OF_THIS_ACCOUNT);
+const LOOK_AT_THE_OUTBOX = serviceMay(
+  'LookAtTheOutbox',
+  'events',
+  'sqs:SendMessage',
+  attribute('NotifyQueue'),
+  { ArnEquals: { 'aws:SourceArn': attribute('OutboxRule') } },
+);
 
 /** Queues that config.yaml adds, with what may send to them. */
 const QUEUES: readonly Row[] = [

@@ -172,7 +172,7 @@ export class World {
     };
   }
 
-  /** The store as a function sees it that nobody kills. */
+  /** The store of a function that is never killed. */
   store(): JobStore {
     return this.#storeOf(newLife());
   }

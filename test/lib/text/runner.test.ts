@@ -98,7 +98,7 @@ test('one score of a sigmoid is answered with its logit, and no other answer is'
   }
 });
 
-test('texts of like lengths share runs of so many rows, and each has its answer in its place', async () => {
+test('texts of similar length share a run, and the answers keep the order of the texts', async () => {
   const lengths = [20, 1, 17, 2, 40, 16, 3];
   const { ask, fed } = open({ settings: { maxTokens: 100 } });
   const { data } = await ask(lengths.map((length) => 'a'.repeat(length)));

@@ -25,7 +25,7 @@ class Connection extends EventEmitter {
   #timeoutMs = 0;
   #silence: { close(): void } | undefined;
   #isOpen = true;
-  /** How often the process had been stopped when it was kept; undefined before its first answer. */
+  /** The number of stops of the process when the connection was kept; undefined before its first answer. */
   #keptAt: number | undefined;
 
   constructor(process: SimulatedProcess, services: Services, options: ConnectOptions) {
