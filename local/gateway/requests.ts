@@ -148,8 +148,10 @@ async function serve(state: GatewayState, request: IncomingMessage, served: Serv
 
 async function inTime<T>(state: GatewayState, request: IncomingMessage, read: () => Promise<T>): Promise<T> {
   if (request.complete) return read();
-  const late: NodeJS.ErrnoException = Object.assign(new Error(), { code: 'ERR_HTTP_REQUEST_TIMEOUT' });
-  const timer = setTimeout(() => refuseSocket(state, late, request.socket), state.bodyTimeoutMs);
+  const timer = setTimeout(() => {
+    const late: NodeJS.ErrnoException = Object.assign(new Error(), { code: 'ERR_HTTP_REQUEST_TIMEOUT' });
+    refuseSocket(state, late, request.socket);
+  }, state.bodyTimeoutMs);
   return read().finally(() => clearTimeout(timer));
 }
 

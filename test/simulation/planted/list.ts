@@ -240,6 +240,6 @@ export const PLANTED: readonly PlantedFault[] = [
     replace:
       'if (error.retryable) throw error; const outcomes = records.map((): Outcome => ({ ok: false, error }));',
     seenBy: ['a model costs its own records'],
-    seed: 86,
+    seed: 124,
   },
 ];
