@@ -29,5 +29,5 @@ export async function assertFound(
     t.diagnostic(`seed ${seed}: ${found.invariant}: ${found.text}`);
     return seed;
   }
-  return assert.fail(`no seed of ${seeds.length} finds it`);
+  return assert.fail(`no seed of ${seeds.length} finds it (planted.long.test.ts names one that does)`);
 }
