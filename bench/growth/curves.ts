@@ -1,4 +1,4 @@
-/** All curves: those of events, of what a machine holds, and of results in Redis, of waiting for results, and of models. */
+/** All curves: those of the other files, and of results in Redis, of waiting for results, and of models. */
 
 import { mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -15,6 +15,7 @@ import { openS3 } from '../../lib/s3/client.ts';
 import { check } from '../../onnx-import/index.ts';
 import { samplePoint, type Work } from '../sample.ts';
 import { JOB } from '../served.ts';
+import { CAPABILITY_CURVES } from './capabilities.ts';
 import { type Curve, METRICS, sampled, TIME } from './curve.ts';
 import { EVENT_CURVES } from './events.ts';
 import { MACHINE_CURVES } from './machine.ts';
@@ -170,4 +171,11 @@ const model: Curve = {
   }),
 };
 
-export const CURVES: readonly Curve[] = [...EVENT_CURVES, ...MACHINE_CURVES, results, waiters, model];
+export const CURVES: readonly Curve[] = [
+  ...EVENT_CURVES,
+  ...MACHINE_CURVES,
+  ...CAPABILITY_CURVES,
+  results,
+  waiters,
+  model,
+];

@@ -42,7 +42,8 @@ async function measureShare(bench: Bench, model: BenchModel, share: number, name
   await aws.createBucket(BUCKET);
   const id = `share${share * 100}`;
   const counts = { lines: 0 };
-  const observer = captureTo(new CaptureWriter(aws.s3, { bucket: BUCKET, now: Date.now, id }), share, counts);
+  const writer = new CaptureWriter(aws.s3, { bucket: BUCKET, now: Date.now, id });
+  const observer = captureTo(writer, { job: DEFAULT_JOB_NAME, version: id, share }, counts);
   const { url } = await bench.redis();
   const [off, on, again] = [[], [observer], []].map((observers) =>
     serve(model, url, { batchSize: 1, observers }),
@@ -73,10 +74,14 @@ async function measureShare(bench: Bench, model: BenchModel, share: number, name
   }
 }
 
-/** @param counts how many lines were stored. Those of each share are stored as a version of their own */
-function captureTo(writer: CaptureWriter, share: number, counts: { lines: number }): Capture {
+/** @param counts how many lines were stored */
+export function captureTo(
+  writer: CaptureWriter,
+  { job, version, share }: { readonly job: string; readonly version: string; readonly share: number },
+  counts: { lines: number },
+): Capture {
   const runtime = { ...RUNTIME, threads: 1 };
-  const header = { capture: 1, job: DEFAULT_JOB_NAME, settings: {}, runtime } as const;
+  const header = { capture: 1, job, settings: {}, runtime } as const;
   return new Capture({
     share,
     include: [],
@@ -89,7 +94,7 @@ function captureTo(writer: CaptureWriter, share: number, counts: { lines: number
     },
     put: async ({ lines, lost }) => {
       counts.lines += lines.length;
-      await writer.put({ ...header, version: `share${share * 100}`, lost }, lines);
+      await writer.put({ ...header, version, lost }, lines);
     },
   });
 }

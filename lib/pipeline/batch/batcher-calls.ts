@@ -39,11 +39,6 @@ export class CallLine {
     for (const call of extracted) this.records -= call.records.length - call.next;
     return extracted;
   }
-
-  /** The calls that were skipped went to the end one after the other, and come first again. */
-  rotate(skipped: number): void {
-    if (skipped > 0) this.calls.unshift(...this.calls.splice(this.calls.length - skipped, skipped));
-  }
 }
 
 /** The lines of a batcher. */

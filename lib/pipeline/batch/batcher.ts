@@ -234,21 +234,21 @@ export class Batcher implements Runner {
     return Math.ceil(this.#lines.requests.records / Math.max(1, this.#runner.free));
   }
 
-  /** Adds records of calls that take turns. A call whose next record does not fit into this batch waits for another. */
+  /** Adds records of calls that take turns. A call whose next record does not fit into this batch comes first in the next. */
   #add(batch: Place[], line: CallLine, batchSize: number): void {
     const { calls } = line;
-    let skipped = 0;
-    while (batch.length < batchSize && skipped < calls.length) {
+    const skipped: Call[] = [];
+    while (batch.length < batchSize && calls.length > 0) {
       const call = present(calls.shift(), 'call');
       const key = this.#keyOf(call);
       const fits = key === (batch[0]?.key ?? key);
       const taken = fits ? this.#fitting(call, batch.length, batchSize) : 0;
       for (let i = 0; i < taken; i++) batch.push({ call, key, index: call.next++ });
       line.records -= taken;
-      skipped = taken > 0 ? 0 : skipped + 1;
-      if (call.next < call.records.length) calls.push(call);
+      if (taken === 0) skipped.push(call);
+      else if (call.next < call.records.length) calls.push(call);
     }
-    line.rotate(skipped);
+    calls.unshift(...skipped);
   }
 
   /** How many records of a call go into a batch at once. */

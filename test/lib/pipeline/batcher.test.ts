@@ -329,6 +329,17 @@ describe('a batcher', () => {
     );
   });
 
+  test('a request that did not fit is the first of the next batch, however many small ones come', async () => {
+    const { runner, batcher } = open({ wholeRequests: true });
+    const ask = (...names: string[]) => void batcher.run(records(...names), REQUEST);
+    ask('0');
+    for (const name of ['a', 'b']) ask(name);
+    ask('c1', 'c2', 'c3');
+    for (const name of ['d', 'e', 'f']) ask(name);
+    for (let i = 0; i < 3; i++) await runner.end();
+    assert.deepEqual(runner.batches, [['0'], ['a', 'b', 'd', 'e'], ['c1', 'c2', 'c3', 'f']]);
+  });
+
   test('the error of a whole request is thrown unchanged', async () => {
     const runner = new Recorder();
     const broken = new Error('instance 3: broken');

@@ -38,6 +38,8 @@ test('a process over its limit is ended, and its item fails alone with the reaso
     [200, 422, 200, 200],
     JSON.stringify(answers),
   );
-  assert.match(answers[1]?.text ?? '', /used [34]\d\d MB, over worker\.memoryMB/);
+  const used = Number(/used (\d+) MB, over worker\.memoryMB/.exec(answers[1]?.text ?? '')?.[1]);
+  // Its 400 MB, of which a part may not be there yet, and what Node takes.
+  assert.ok(used > 300 && used < 600, `${used} MB`);
   assert.equal((await ask('d')).status, 200);
 });

@@ -106,14 +106,14 @@ const combined: Rule = (node, [boxes, scores, perClass, total, overlap, score], 
   ]);
   const [best, index] = g.add('TopK', [flat, g.ints([size])], { axis: 1 }, { outputs: 2 }) as [Value, Value];
   const real = g.one('Greater', [best, g.scalar('float32', NONE)]);
-  return results(node, g, new Arithmetic(g, context, node.name), { best, index, real, flatBoxes, n, size });
+  return results(node, g, new Arithmetic(g, context, node.name), { best, index, real, flatBoxes, n });
 };
 
 function results(
   node: TfNode,
   g: GraphBuilder,
   on: Arithmetic,
-  found: { best: Value; index: Value; real: Value; flatBoxes: Value; n: Size; size: number },
+  found: { best: Value; index: Value; real: Value; flatBoxes: Value; n: Size },
 ): Value[] {
   const { best, index, real, flatBoxes, n } = found;
   const zero = g.scalar('float32', 0);
