@@ -127,21 +127,44 @@ test('results of one side that cannot be saved are delivered again, and those of
   assert.deepEqual(again, ['m-c1', 'm-c2']);
 });
 
-async function ask(headers: Readonly<Record<string, string>>, method = 'POST', path = '/predict') {
+interface Asked {
+  readonly model?: Model;
+  readonly requestId?: string;
+  /** '' for a context without one. */
+  readonly awsRequestId?: string;
+}
+
+async function ask(
+  headers: Readonly<Record<string, string>>,
+  method = 'POST',
+  path = '/predict',
+  { model = modelOf(), requestId = 'of the gateway', awsRequestId = headers['id'] ?? 'request' }: Asked = {},
+) {
   const observers = quietObservers();
-  const deps = { model: modelOf(), observers, filter: undefined, jobName: 'job', settings: {} };
+  const deps = { model, observers, filter: undefined, jobName: 'job', settings: {} };
   const answer = await predict(deps)(
     {
       rawPath: path,
       routeKey: `${method} ${path}`,
       headers,
-      requestContext: { http: { method }, requestId: 'of the gateway' },
+      requestContext: { http: { method }, requestId },
       body: JSON.stringify({ instances: [{ x: 1 }] }),
     } as unknown as APIGatewayProxyEventV2,
-    { getRemainingTimeInMillis: () => 30_000, awsRequestId: headers['id'] ?? 'request' },
+    { getRemainingTimeInMillis: () => 30_000, ...(awsRequestId !== '' && { awsRequestId }) },
   );
   return answer.headers?.['model-version'];
 }
+
+test('where the context of the function has no id, the one of the gateway decides', async () => {
+  assert.equal(await ask({}, 'POST', '/predict', { awsRequestId: '' }), 'a');
+  assert.equal(await ask({}, 'POST', '/predict', { awsRequestId: '', requestId: 'c' }), 'b');
+});
+
+test('a key that is not one is refused while there is no canary, too', async () => {
+  const model: Model = { version: 'a', use: modelOf().use };
+  assert.equal(await ask({ 'canary-key': 'x' }, 'POST', '/predict', { model }), 'a');
+  assert.equal(await ask({ 'canary-key': '' }, 'POST', '/predict', { model }), undefined);
+});
 
 test('a request is answered by its side: by the header canary-key, else by its id, and the answer names the version', async () => {
   assert.equal(await ask({}), 'a');

@@ -43,6 +43,18 @@ export function describeReplacer(at: At): void {
     );
   });
 
+  test('a replayed record waits no longer, and its uri is done with the outcome of the other one', async (t) => {
+    const { states, replacer, save, fail, announce } = open(at(t));
+    await announce('m1', 'the message');
+    await announce('m2', 'the message');
+    await fail('max_receives_exceeded', 'm2', 2);
+    await announce('m2', 'the message');
+    assert.equal(await replacer.store(record('m2', 'the message', 2), fieldsOf(2), 'v1'), 'replaced');
+    assert.equal(await states.status('u'), 'queued', 'the first is left');
+    await save(1, 'm1', 1);
+    assert.equal(await states.status('u'), 'succeeded');
+  });
+
   test('the replay of a retry is not shown when a later enqueue had its outcome after that of the first message', async (t) => {
     const { replacer, outcome, fail, save } = open(at(t));
     await fail();
