@@ -166,6 +166,29 @@ test('a key that is not one is refused while there is no canary, too', async () 
   assert.equal(await ask({ 'canary-key': '' }, 'POST', '/predict', { model }), undefined);
 });
 
+test('what is asked about a model is answered by the serving one, whatever the key', async () => {
+  const asked: string[] = [];
+  const noted = (version: string): Model['use'] => {
+    const runner = { ...runnerOf(version), inputs: [], outputs: [] };
+    return (work) => (asked.push(version), work(runner));
+  };
+  const model: Model = {
+    version: 'a',
+    use: noted('a'),
+    canary: { takes: () => true, model: { version: 'b', use: noted('b') } },
+  };
+  const key = { 'canary-key': 'customer' };
+  for (const [method, path] of [
+    ['GET', '/v2/models/job'],
+    ['GET', '/v1/models/job/metadata'],
+    ['POST', '/v2/repository/index'],
+  ] as const) {
+    asked.length = 0;
+    await ask(key, method, path, { model });
+    assert.deepEqual(new Set(asked), new Set(['a']), path);
+  }
+});
+
 test('a request is answered by its side: by the header canary-key, else by its id, and the answer names the version', async () => {
   assert.equal(await ask({}), 'a');
   assert.equal(await ask({ id: 'c-request' }), 'b');
