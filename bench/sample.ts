@@ -24,7 +24,10 @@ const TIMED_CALLS = { least: 3, most: 200 };
 /** Calls that take so long together are not repeated for the sake of their time. */
 const LONG_MS = 2_000;
 
-export async function samplePoint(work: Omit<Work, 'close'>, timedMs: number): Promise<Sample> {
+export async function samplePoint<Input, Output>(
+  work: Omit<Work<Input, Output>, 'close'>,
+  timedMs: number,
+): Promise<Sample> {
   const begin = performance.now();
   for (let i = 0; !work.once && (i < WARM_UP.calls || performance.now() - begin < WARM_UP.ms); i++)
     await work.call(await work.input(true));
@@ -50,7 +53,7 @@ export async function samplePoint(work: Omit<Work, 'close'>, timedMs: number): P
 }
 
 /** The returned function holds neither input nor output after their check. */
-async function timed(work: Omit<Work, 'close'>) {
+async function timed<Input, Output>(work: Omit<Work<Input, Output>, 'close'>) {
   const input = await work.input(false);
   const cpuBegin = process.cpuUsage();
   const begin = performance.now();

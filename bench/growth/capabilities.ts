@@ -102,7 +102,7 @@ const jobs: Curve = {
         s3.destroy();
         await served.close();
       },
-    } satisfies Work<JobOfRows, void> as Work;
+    } satisfies Work<JobOfRows, void>;
   }),
 };
 
@@ -158,7 +158,7 @@ const captures: Curve = {
         s3.destroy();
         await served.close();
       },
-    } satisfies Work<number, number> as Work;
+    } satisfies Work<number, number>;
   }),
 };
 
@@ -204,7 +204,7 @@ const notices: Curve = {
         s3.destroy();
         await results.close();
       },
-    } satisfies Work<Parameters<typeof sink.save>[0], number> as Work;
+    } satisfies Work<Parameters<typeof sink.save>[0], number>;
   }),
 };
 

@@ -45,7 +45,9 @@ export interface Curve {
 }
 
 /** Measures the work that it opens, and closes it. */
-export function sampled(open: (point: Point) => Promise<Work>): Curve['measure'] {
+export function sampled<Input, Output>(
+  open: (point: Point) => Promise<Work<Input, Output>>,
+): Curve['measure'] {
   return async (point) => {
     const work = await open(point);
     try {

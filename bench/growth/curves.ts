@@ -134,7 +134,7 @@ const waiters: Curve = {
       },
       check: (firsts, uris) => assertEqual(String(firsts), String(uris.map(numberOf))),
       close: () => Promise.all([reader.close(), writer.close()]),
-    } satisfies Work<string[], unknown[]> as Work;
+    } satisfies Work<string[], unknown[]>;
   }),
 };
 
@@ -167,7 +167,7 @@ const model: Curve = {
         s3.destroy();
         await rm(directory, { recursive: true });
       },
-    } satisfies Work<unknown, OnnxRunner> as Work;
+    } satisfies Work<unknown, OnnxRunner>;
   }),
 };
 

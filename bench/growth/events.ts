@@ -19,7 +19,14 @@ import { growingModel } from './models.ts';
 type Event = SQSEvent | APIGatewayProxyEventV2;
 
 /** Redis is emptied before each call, because the first result of a uri stays and is cheaper to write again. */
-async function eventWork({ input, warm, redisUrl, endpoint, expected = {}, ...point }: Point): Promise<Work> {
+async function eventWork({
+  input,
+  warm,
+  redisUrl,
+  endpoint,
+  expected = {},
+  ...point
+}: Point): Promise<Work<Event, string>> {
   const served = serve(present(point.model, 'model'), redisUrl, { batchSize: 256, endpoint });
   const redis = new Redis(redisUrl);
   return {
@@ -47,7 +54,7 @@ async function eventWork({ input, warm, redisUrl, endpoint, expected = {}, ...po
       redis.disconnect();
       await served.close();
     },
-  } satisfies Work<Event, string> as Work;
+  } satisfies Work<Event, string>;
 }
 
 const eventOf = (...bodies: readonly string[]) => JSON.stringify(queueEvent(bodies));

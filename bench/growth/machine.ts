@@ -52,7 +52,7 @@ const models: Curve = {
         for (const body of bodies) assertSame(predictionOf(body), expected['answer'] ?? [], 'models');
       },
       close: () => Promise.all(served.map((each) => each.close())),
-    } satisfies Work<APIGatewayProxyEventV2[], (string | undefined)[]> as Work;
+    } satisfies Work<APIGatewayProxyEventV2[], (string | undefined)[]>;
   }),
 };
 
