@@ -161,7 +161,7 @@ test('where the context of the function has no id, the one of the gateway decide
 });
 
 test('a key that is not one is refused while there is no canary, too', async () => {
-  const model: Model = { version: 'a', use: modelOf().use };
+  const model: Model = { version: 'a', use: (work) => modelOf().use(work) };
   assert.equal(await ask({ 'canary-key': 'x' }, 'POST', '/predict', { model }), 'a');
   assert.equal(await ask({ 'canary-key': '' }, 'POST', '/predict', { model }), undefined);
 });
