@@ -5,8 +5,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect, openResults } from '../../lib/compose/store.ts';
 import { present } from '../../lib/contract/present.ts';
-import { plainAnswer } from '../../lib/http/plain.ts';
-import { serveJobs } from '../../lib/jobs/serve.ts';
 import type { Message } from '../../lib/jobs/store.ts';
 import { encodeObjectEvent, readParcels } from '../../lib/notify/parcels.ts';
 import { announceOutcomes } from '../../lib/results/announce.ts';
@@ -23,6 +21,7 @@ import { copyCaptures } from '../../release/replay/copy.ts';
 import { entriesOf } from '../../release/replay/file.ts';
 import type { Work } from '../sample.ts';
 import { captureTo } from '../scenarios/capture.ts';
+import { assertTaken, jobsOf } from '../scenarios/jobs.ts';
 import { CONTEXT, JOB, predictEvent, queueEvent, serve } from '../served.ts';
 import { type Curve, sampled } from './curve.ts';
 import { growingModel } from './models.ts';
@@ -30,6 +29,13 @@ import { growingModel } from './models.ts';
 const NUMBERS = 8;
 const CHUNK = 100;
 const RESULT_BYTES = 1e9;
+
+/** The model of curves whose points make their own requests. */
+const prepareMean: Curve['prepare'] = async (_, __, bench) => ({
+  model: await growingModel('mean', 1, bench.folder),
+  input: '',
+  warm: '',
+});
 
 interface JobOfRows {
   readonly id: string;
@@ -41,11 +47,7 @@ const jobs: Curve = {
   name: 'jobs',
   xLabel: 'rows of a job',
   series: { NDJSON: [1_000, 10_000, 100_000] },
-  prepare: async (_, __, bench) => ({
-    model: await growingModel('mean', 1, bench.folder),
-    input: '',
-    warm: '',
-  }),
+  prepare: prepareMean,
   measure: sampled(async ({ x, redisUrl, endpoint, ...point }) => {
     const model = present(point.model, 'model');
     const served = serve(model, redisUrl, { batchSize: 256 });
@@ -53,24 +55,12 @@ const jobs: Curve = {
     const store = new JobObjects(s3, JOB);
     const waiting: Message[] = [];
     const looks: Message[] = [];
-    const handle = serveJobs({
-      job: JOB,
-      bucket: JOB,
-      model: served.model,
+    const handle = jobsOf(
+      served,
       store,
-      observers: served.observers,
-      send: async (message) => void (message.do === 'watch' ? looks : waiting).push(message),
-      endpoint: () => assert.fail('there is no batch'),
-      answerText: (outcome, version) => plainAnswer([outcome], undefined, version),
-      most: 5,
-      memoryMB: 1769,
-      arch: process.arch,
-      now: Date.now,
-    });
-    const deliver = async (body: string) => {
-      const { batchItemFailures } = await handle(queueEvent([body]), CONTEXT);
-      assert.deepEqual(batchItemFailures, []);
-    };
+      async (message) => void (message.do === 'watch' ? looks : waiting).push(message),
+    );
+    const deliver = async (body: string) => assertTaken('jobs', await handle(queueEvent([body]), CONTEXT));
     let made = 0;
     return {
       async input(warm) {
@@ -110,11 +100,7 @@ const captures: Curve = {
   name: 'captures',
   xLabel: 'captured requests',
   series: { 'captured, copied and read': [100, 1_000, 10_000] },
-  prepare: async (_, __, bench) => ({
-    model: await growingModel('mean', 1, bench.folder),
-    input: '',
-    warm: '',
-  }),
+  prepare: prepareMean,
   measure: sampled(async ({ x, redisUrl, endpoint, ...point }) => {
     const model = present(point.model, 'model');
     const s3 = openS3({ endpoint, region: 'local' });

@@ -147,22 +147,26 @@ interface JobWork {
   readonly check: (store: JobStore, unit: number) => Promise<void>;
 }
 
-function jobContender(name: string, { served, store, bytes, rows, check }: JobWork): Contender {
-  const deps: JobDeps = {
+/** The function of jobs over files that hold rows. */
+export function jobsOf(served: Served, store: JobStore, send: JobDeps['send']): ReturnType<typeof serveJobs> {
+  return serveJobs({
     job: JOB,
     bucket: JOB,
     model: served.model,
     store,
     observers: served.observers,
-    send: async () => undefined,
-    endpoint: () => assert.fail('there is no batch'),
+    send,
+    endpoint: () => assert.fail('only a batch names an endpoint'),
     answerText: (outcome, version) => plainAnswer([outcome], undefined, version),
     most: 5,
     memoryMB: 1769,
     arch: process.arch,
     now: Date.now,
-  };
-  const handle = serveJobs(deps);
+  });
+}
+
+function jobContender(name: string, { served, store, bytes, rows, check }: JobWork): Contender {
+  const handle = jobsOf(served, store, async () => undefined);
   const file = { bucket: JOB, key: 'rows.ndjson', etag: '', bytes };
   const source = { kind: 'table', format: 'ndjson', file, name: 'rows.ndjson', start: 0, end: bytes };
   let last = 0;
@@ -180,7 +184,7 @@ function jobContender(name: string, { served, store, bytes, rows, check }: JobWo
   };
 }
 
-function assertTaken(name: string, { batchItemFailures }: SQSBatchResponse): void {
+export function assertTaken(name: string, { batchItemFailures }: SQSBatchResponse): void {
   if (batchItemFailures.length > 0) throw new Error(`${name}: ${batchItemFailures.length} came back`);
 }
 
