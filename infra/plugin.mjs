@@ -157,6 +157,7 @@ class BundlePlugin {
       processor,
       outFolder: relative(packageFolder, join(serviceFolder, 'dist')),
       results: this.serverless.service.custom.settings.results,
+      functions: this.serverless.service.functions,
     };
     this.bundles = await this.makeFunctions(request);
     if (job.worker.class !== undefined) {
@@ -254,14 +255,9 @@ class BundlePlugin {
 
   async showSizes() {
     const { sizeTable } = await importModule('build/sizes');
-    const zipped = Object.entries(this.serverless.service.functions).filter(([, { handler }]) => handler);
-    const archives = zipped.map(([name, { handler }]) => ({
-      name,
-      path: join(serviceFolder, '.serverless', `${name}.zip`),
-      // dist/<bundle>/index.handler
-      bundle: this.bundles.find((bundle) => bundle.name === handler.split('/')[1]),
-    }));
-    for (const line of await sizeTable(archives)) this.log.notice(line);
+    const { functions } = this.serverless.service;
+    const lines = await sizeTable(functions, this.bundles, join(serviceFolder, '.serverless'));
+    for (const line of lines) this.log.notice(line);
   }
 
   async publish() {

@@ -3,7 +3,7 @@
  * 294 MB, over Lambda's limit of 250, so only the files named below are included (46 MB).
  */
 
-import { chmod, copyFile, mkdir, utimes } from 'node:fs/promises';
+import { chmod, copyFile, mkdir, rm, utimes } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { present } from '../../lib/contract/present.ts';
@@ -50,6 +50,16 @@ export interface FunctionsRequest {
   readonly outFolder?: string;
   /** Each has bundles of its own, which lack the client of the other. Default "redis". */
   readonly results?: ResultStore;
+  /** What serverless.yml deploys. Of other functions there is no folder. Default: all. */
+  readonly functions?: ServiceFunctions;
+}
+
+/** Functions of serverless.yml by name, those of the user too. */
+export type ServiceFunctions = Readonly<Record<string, { readonly handler?: string }>>;
+
+/** The handler is dist/<bundle>/index.handler; a function with an image has the bundle of its name. */
+export function bundleOf(name: string, handler: string | undefined): string {
+  return handler?.split('/')[1] ?? name;
 }
 
 export const BINDING = 'onnxruntime_binding.node';
@@ -61,6 +71,23 @@ const FIXED_TIME = new Date('2000-01-01T00:00:00Z');
 /** Relative to a function's folder, as in the package. */
 export function runtimeFolder(processor: Processor): string {
   return `node_modules/${RUNTIME}/bin/napi-v6/linux/${processor}`;
+}
+
+/**
+ * Makes the folder of each function that is deployed, and removes what a former build left of the others.
+ * @param make is given the name and the folder, which does not exist
+ */
+export async function makeFolders<Folder extends FunctionFolder>(
+  { root, outFolder = 'dist', functions }: FunctionsRequest,
+  make: (name: FunctionName, folder: string) => Promise<Folder>,
+): Promise<Folder[]> {
+  const wanted = functions && Object.entries(functions).map(([name, { handler }]) => bundleOf(name, handler));
+  const made = FUNCTIONS.map(async (name) => {
+    const folder = join(root, outFolder, name);
+    await rm(folder, { recursive: true, force: true });
+    return wanted?.includes(name) === false ? [] : [await make(name, folder)];
+  });
+  return (await Promise.all(made)).flat();
 }
 
 /** @param from a folder from which onnxruntime-node can be imported */

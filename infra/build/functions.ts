@@ -3,7 +3,6 @@
  * same source gives the same bytes: paths are relative to the project, modes and times are fixed, and a former build
  * is removed.
  */
-import { rm } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { basename, dirname, join, relative } from 'node:path';
 import { type BuildOptions, build, type Metafile, type Plugin } from 'esbuild';
@@ -23,6 +22,7 @@ import {
   type FunctionName,
   type FunctionsRequest,
   fix,
+  makeFolders,
   partOf,
   RUN_WORKERS,
 } from './function-folder.ts';
@@ -73,13 +73,11 @@ const WORKER_LOOP = {
 };
 
 export async function buildFunctions(request: BuildRequest): Promise<Bundle[]> {
-  return Promise.all(FUNCTIONS.map((name) => buildFunction(name, request)));
+  return makeFolders(request, (name, folder) => buildFunction(name, folder, request));
 }
 
-async function buildFunction(name: FunctionName, request: BuildRequest): Promise<Bundle> {
-  const { root, processor, outFolder = 'dist', withRuntime = true } = request;
-  const folder = join(root, outFolder, name);
-  await rm(folder, { recursive: true, force: true });
+async function buildFunction(name: FunctionName, folder: string, request: BuildRequest): Promise<Bundle> {
+  const { root, processor, withRuntime = true } = request;
   const options = { ...bundleOptions(name, request), outdir: folder };
   const { metafile } = await build(options);
   const processes = (PROCESSES[name] ?? []).map(({ out }) => out);

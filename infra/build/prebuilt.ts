@@ -2,16 +2,16 @@
  * Copies the bundled functions of the published package to dist/<function>/ of the service, as a build of the
  * checkout writes them. onnxruntime's binaries come from the onnxruntime-node in the package.
  */
-import { readdir, readFile, rm } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import {
   addRuntime,
   copyFixed,
   type FolderContents,
-  FUNCTIONS,
   type FunctionFolder,
   type FunctionName,
   type FunctionsRequest,
+  makeFolders,
   type Processor,
   type ResultStore,
 } from './function-folder.ts';
@@ -27,19 +27,15 @@ export function prebuiltFolder(processor: Processor, results: ResultStore = 'red
 }
 
 export async function copyFunctions(request: FunctionsRequest): Promise<FunctionFolder[]> {
-  const { root, processor, outFolder = 'dist', results } = request;
+  const { root, processor, results } = request;
   const source = join(root, prebuiltFolder(processor, results));
   const contents = JSON.parse(await readFile(join(source, CONTENTS), 'utf8')) as PrebuiltContents;
-  return Promise.all(
-    FUNCTIONS.map(async (name) => {
-      const folder = join(root, outFolder, name);
-      await rm(folder, { recursive: true, force: true });
-      for (const file of await filesOf(join(source, name)))
-        await copyFixed(join(source, name, file), join(folder, file));
-      if (contents[name].usesRuntime) await addRuntime(folder, root, processor);
-      return { name, folder, contents: contents[name] };
-    }),
-  );
+  return makeFolders(request, async (name, folder) => {
+    for (const file of await filesOf(join(source, name)))
+      await copyFixed(join(source, name, file), join(folder, file));
+    if (contents[name].usesRuntime) await addRuntime(folder, root, processor);
+    return { name, folder, contents: contents[name] };
+  });
 }
 
 async function filesOf(folder: string): Promise<string[]> {

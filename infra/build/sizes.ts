@@ -6,22 +6,22 @@
 import { readdir, stat } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { elementAt } from '../../lib/contract/present.ts';
-import { type FunctionFolder, partOf } from './function-folder.ts';
-
-export interface Archive {
-  /** The function's name, as in serverless.yml. */
-  readonly name: string;
-  /** Path of the zip. */
-  readonly path: string;
-  readonly bundle: FunctionFolder;
-}
+import { bundleOf, type FunctionFolder, partOf, type ServiceFunctions } from './function-folder.ts';
 
 const PARTS = 3;
 
-/** A headline, then one line per archive, in aligned columns. */
-export async function sizeTable(archives: readonly Archive[]): Promise<string[]> {
-  const rows = await Promise.all(archives.map((archive) => rowOf(archive)));
-  const table = [['function', 'zipped', 'unzipped', 'largest parts'], ...rows];
+/** A headline, then one line per archive, in aligned columns. @param folder of the archives */
+export async function sizeTable(
+  functions: ServiceFunctions,
+  bundles: readonly FunctionFolder[],
+  folder: string,
+): Promise<string[]> {
+  // One with an image has no archive, and one of the user none of our bundles.
+  const rows = Object.entries(functions).flatMap(([name, { handler }]) => {
+    const bundle = handler && bundles.find((one) => one.name === bundleOf(name, handler));
+    return bundle ? [rowOf(name, bundle, folder)] : [];
+  });
+  const table = [['function', 'zipped', 'unzipped', 'largest parts'], ...(await Promise.all(rows))];
   const widths = [0, 1, 2].map((column) =>
     Math.max(...table.map((row) => elementAt(row, column, 'row').length)),
   );
@@ -35,8 +35,8 @@ export async function sizeTable(archives: readonly Archive[]): Promise<string[]>
   );
 }
 
-async function rowOf({ name, path, bundle }: Archive): Promise<string[]> {
-  const { size } = await stat(path);
+async function rowOf(name: string, bundle: FunctionFolder, folder: string): Promise<string[]> {
+  const { size } = await stat(join(folder, `${name}.zip`));
   const parts = await partsOf(bundle);
   const unzipped = [...parts.values()].reduce((sum, bytes) => sum + bytes, 0);
   const largest = [...parts].sort((a, b) => b[1] - a[1]).slice(0, PARTS);

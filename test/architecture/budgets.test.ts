@@ -15,7 +15,7 @@ const BUDGETS: readonly Budget[] = [
   { folders: ['functions', 'lib'], lines: 51_490 },
   { folders: ['local'], lines: 12_330 },
   { folders: ['cli'], lines: 11_940 },
-  { folders: ['infra'], lines: 7_980 },
+  { folders: ['infra'], lines: 8_000 },
   { folders: ['sdk'], lines: 3_780 },
   { folders: ['onnx-import', 'release', 'console', 'bench', 'embedded-redis'], lines: 73_430 },
 ];

@@ -3,7 +3,8 @@
  * the same.
  */
 import assert from 'node:assert/strict';
-import { stat } from 'node:fs/promises';
+import { readdir, stat } from 'node:fs/promises';
+import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { type Packaged, packageProject, withoutNetwork } from '../support/packaging.ts';
 import { resourcesOf } from '../support/template.ts';
@@ -44,6 +45,11 @@ describe('what serverless package writes without a config.yaml', () => {
         packaged.output,
       );
     }
+  });
+
+  test('what is not deployed is not bundled', async () => {
+    const folders = await readdir(join(packaged.folder, 'dist'));
+    assert.deepEqual(folders.sort(), ['batch', 'dead-letter', 'predict', 'predictions', 'status']);
   });
 
   test('the template is the one that test/infra/templates.test.ts looks at', async () =>
