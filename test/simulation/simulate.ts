@@ -28,12 +28,17 @@ export class Simulator {
   /**
    * @param patches faults that are planted
    * @param earlier sources of the release that is deployed at first. Default: the same
+   * @param bundle what bundles the programs with these faults
    */
-  static async open(patches: readonly Patch[] = [], earlier?: string): Promise<Simulator> {
+  static async open(
+    patches: readonly Patch[] = [],
+    earlier?: string,
+    bundle = bundlePrograms,
+  ): Promise<Simulator> {
     // The first module of a process is never freed, because it is in a global, so no history gets it.
     await LuaWasm.initialize();
     const before = earlier === undefined ? undefined : await bundlePrograms([], earlier);
-    return new Simulator(await bundlePrograms(patches), await SharedClient.open(), before);
+    return new Simulator(await bundle(patches), await SharedClient.open(), before);
   }
 
   seed(seed: number): Promise<Simulated> {

@@ -6,7 +6,7 @@ import { readFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import vm from 'node:vm';
-import { build, type OutputFile, type Plugin } from 'esbuild';
+import { type BuildContext, build, context, type OutputFile, type Plugin } from 'esbuild';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 
@@ -61,14 +61,16 @@ type Program = () => Promise<Readonly<Record<string, unknown>>>;
 export type Programs = Readonly<Record<string, Program>>;
 export type Evaluate = (...passed: unknown[]) => Programs;
 
-function patching(patches: readonly Patch[], root: string): Plugin {
+/** @param planted the faults of the build that runs */
+function patching(planted: () => readonly Patch[], root: string): Plugin {
   const used = new Set<Patch>();
   return {
     name: 'patches',
     setup(plugin) {
+      plugin.onStart(() => used.clear());
       plugin.onLoad({ filter: /\.ts$/ }, async ({ path }) => {
         const file = relative(root, path);
-        const own = patches.filter((patch) => patch.file === file);
+        const own = planted().filter((patch) => patch.file === file);
         if (own.length === 0) return undefined;
         let contents = await readFile(path, 'utf8');
         for (const patch of own) {
@@ -83,11 +85,60 @@ function patching(patches: readonly Patch[], root: string): Plugin {
         return { contents, loader: 'ts' };
       });
       plugin.onEnd(() => {
-        const unused = patches.find((patch) => !used.has(patch));
+        const unused = planted().find((patch) => !used.has(patch));
         if (unused) throw new Error(`${unused.file} is not part of the simulation`);
       });
     },
   };
+}
+
+/** Bundles the programs of a checkout with one set of faults after another, and parses what they share once. */
+export class Bundler {
+  readonly #context: BuildContext<{ write: false }>;
+  readonly #planted: { patches: readonly Patch[] };
+
+  private constructor(building: BuildContext<{ write: false }>, planted: { patches: readonly Patch[] }) {
+    this.#context = building;
+    this.#planted = planted;
+  }
+
+  /** @param root of the sources. Default: this checkout */
+  static async open(root = ROOT): Promise<Bundler> {
+    const planted: { patches: readonly Patch[] } = { patches: [] };
+    const building = await context({
+      absWorkingDir: root,
+      entryPoints: [join(root, 'test/simulation/programs/programs.ts')],
+      bundle: true,
+      write: false,
+      format: 'cjs',
+      platform: 'node',
+      target: 'node24',
+      external: [...MODELLED, ...UNUSED, SHARED],
+      supported: { 'dynamic-import': false },
+      define: { 'import.meta.url': JSON.stringify('file:///simulated/program.mjs') },
+      logLevel: 'error',
+      plugins: [patching(() => planted.patches, root)],
+    });
+    return new Bundler(building, planted);
+  }
+
+  /** One at a time. @param patches faults that are planted */
+  async programs(patches: readonly Patch[] = []): Promise<Evaluate> {
+    this.#planted.patches = patches;
+    const { outputFiles } = await this.#context.rebuild();
+    const define = compile(outputFiles, 'simulated-programs.cjs');
+    return (...passed) => {
+      const module: { exports: { PROGRAMS?: Programs } } = { exports: {} };
+      define(module.exports, module, ...passed);
+      if (!module.exports.PROGRAMS) throw new Error('the bundle exports no programs');
+      return module.exports.PROGRAMS;
+    };
+  }
+
+  /** Until then it keeps the process alive. */
+  close(): Promise<void> {
+    return this.#context.dispose();
+  }
 }
 
 /**
@@ -95,27 +146,12 @@ function patching(patches: readonly Patch[], root: string): Plugin {
  * @param root of the sources. Default: this checkout
  */
 export async function bundlePrograms(patches: readonly Patch[] = [], root = ROOT): Promise<Evaluate> {
-  const { outputFiles } = await build({
-    absWorkingDir: root,
-    entryPoints: [join(root, 'test/simulation/programs/programs.ts')],
-    bundle: true,
-    write: false,
-    format: 'cjs',
-    platform: 'node',
-    target: 'node24',
-    external: [...MODELLED, ...UNUSED, SHARED],
-    supported: { 'dynamic-import': false },
-    define: { 'import.meta.url': JSON.stringify('file:///simulated/program.mjs') },
-    logLevel: 'error',
-    plugins: [patching(patches, root)],
-  });
-  const define = compile(outputFiles, 'simulated-programs.cjs');
-  return (...passed) => {
-    const module: { exports: { PROGRAMS?: Programs } } = { exports: {} };
-    define(module.exports, module, ...passed);
-    if (!module.exports.PROGRAMS) throw new Error('the bundle exports no programs');
-    return module.exports.PROGRAMS;
-  };
+  const bundler = await Bundler.open(root);
+  try {
+    return await bundler.programs(patches);
+  } finally {
+    await bundler.close();
+  }
 }
 
 /** The client of Redis, with what it reaches passed in. */

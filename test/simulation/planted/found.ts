@@ -2,14 +2,25 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { TestContext } from 'node:test';
+import { after, type TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { Bundler, type Patch } from '../machine/bundle.ts';
 import { Simulator } from '../simulate.ts';
 import type { PlantedFault } from './list.ts';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 /** Far fewer find those of list.ts. */
 const MOST_SEEDS = 1_000;
+
+let bundler: Promise<Bundler> | undefined;
+after(async () => (await bundler)?.close());
+
+/** The programs of a file's tests share what is not changed. */
+export async function openPlanted(fault: Patch): Promise<Simulator> {
+  bundler ??= Bundler.open();
+  const shared = await bundler;
+  return Simulator.open([fault], undefined, (patches) => shared.programs(patches));
+}
 
 export const firstSeeds = (): number[] => Array.from({ length: MOST_SEEDS }, (_, i) => i + 1);
 
@@ -21,7 +32,7 @@ export async function assertFound(
 ): Promise<number> {
   const text = readFileSync(join(ROOT, fault.file), 'utf8');
   assert.equal(text.split(fault.find).length, 2, `${fault.file} has the text to replace exactly once`);
-  const simulator = await Simulator.open([fault]);
+  const simulator = await openPlanted(fault);
   for (const seed of seeds) {
     const { violations } = await simulator.seed(seed);
     const found = violations.find(({ invariant }) => fault.seenBy.includes(invariant));

@@ -9,11 +9,10 @@ import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { present } from '../../../lib/contract/present.ts';
 import { drawPlan } from '../plan.ts';
-import { Simulator } from '../simulate.ts';
 import { pictureOf } from '../story/picture.ts';
 import { shrinkPlan } from '../story/shrink.ts';
 import { storyOf } from '../story/story.ts';
-import { assertFound } from './found.ts';
+import { assertFound, openPlanted } from './found.ts';
 import { PLANTED } from './list.ts';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
@@ -33,7 +32,7 @@ test('the picture in the docs is what its seed draws', async () => {
     PLANTED.find(({ name }) => name === 'await before the acknowledgement'),
     'planted fault',
   );
-  const simulator = await Simulator.open([fault]);
+  const simulator = await openPlanted(fault);
   const isLost = ({ invariant }: { readonly invariant: string }) => invariant === 'nothing is lost';
   const shrunk = await shrinkPlan(drawPlan(FAULTY), async (plan) =>
     (await simulator.plan(plan)).violations.some(isLost),
@@ -52,7 +51,7 @@ test('a planted fault is found, shrunk to a few steps, and told in sentences', a
     PLANTED.find(({ name }) => name === 'await before the acknowledgement'),
     'planted fault',
   );
-  const faulty = await Simulator.open([fault]);
+  const faulty = await openPlanted(fault);
   const plan = drawPlan(FAULTY);
   const isLost = ({ invariant }: { readonly invariant: string }) => invariant === 'nothing is lost';
   const breaks = async (smaller: typeof plan) => (await faulty.plan(smaller)).violations.some(isLost);
