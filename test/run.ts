@@ -177,22 +177,23 @@ function processOf(file: string): string {
   return `${String(place).padStart(2, '0')}-${name.replaceAll('/', '-')}`;
 }
 
-/** Returns the files of each process, in the order of their starts. */
+/** As source code. */
+const urlOf = (path: string) => JSON.stringify(pathToFileURL(join(ROOT, path)).href);
+
+/** Returns what each process runs, in the order of their starts. */
 function scripts(all: readonly string[]): string[] {
   mkdirSync(MADE, { recursive: true });
   const groups = Map.groupBy(all, processOf);
+  const [untracked, together] = ['test/untracked.ts', 'test/together.ts'].map(urlOf);
   return [...groups.keys()].sort().map((name) => {
     const files = groups.get(name) ?? [];
-    if (files.length === 1) return join(ROOT, files[0] as string);
     const script = join(MADE, `${name}.mjs`);
-    const [untracked, together] = ['untracked.ts', 'together.ts'].map((file) =>
-      JSON.stringify(pathToFileURL(join(ROOT, 'test', file)).href),
-    );
-    const lines = [
-      `import ${untracked};`,
+    const alone = `await import(${urlOf(files[0] as string)});`;
+    const others = [
       `const { runTogether } = await import(${together});`,
       `runTogether(${JSON.stringify(files)});`,
     ];
+    const lines = [`import ${untracked};`, ...(files.length === 1 ? [alone] : others)];
     writeFileSync(script, `${lines.join('\n')}\n`);
     return script;
   });

@@ -1,4 +1,4 @@
-/** The promises of test/untracked.ts about the files that share a process. */
+/** The promises of test/untracked.ts about what run.ts runs. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
@@ -9,7 +9,7 @@ import { temporaryFolder } from './runner.ts';
 
 const UNTRACKED = new URL('../untracked.ts', import.meta.url).href;
 
-/** Runs a test file of its own, with what shared processes import first, or without it. */
+/** Runs a test file of its own, with what its processes import first, or without it. */
 async function ran(t: TestContext, body: string, isUntracked = true) {
   const file = join(await temporaryFolder(t), 'sample.test.mjs');
   const first = isUntracked ? `import '${UNTRACKED}';\n` : '';
