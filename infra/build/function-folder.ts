@@ -50,7 +50,7 @@ export interface FunctionsRequest {
   readonly outFolder?: string;
   /** Each has bundles of its own, which lack the client of the other. Default "redis". */
   readonly results?: ResultStore;
-  /** What serverless.yml deploys. Of other functions there is no folder. Default: all. */
+  /** The functions that serverless.yml deploys; others get no folder. Default: all. */
   readonly functions?: ServiceFunctions;
 }
 

@@ -1,4 +1,4 @@
-/** What `serverless package` tells of the archives. */
+/** The table of sizes that `serverless package` shows. */
 import assert from 'node:assert/strict';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
