@@ -200,25 +200,34 @@ function scripts(all: readonly string[]): string[] {
 }
 
 /**
- * What tests start often and end by a signal, with a first question for it. Such a process keeps nothing of what it has compiled,
- * and compiles it again each time, which takes most of its processor time.
+ * What tests start often and end by a signal, with questions for it. Such a process keeps nothing of what it has compiled,
+ * and compiles it again each time, which takes most of its processor time. A question without what it needs fails when its code
+ * is loaded.
  */
 const ENDED_BY_SIGNAL = [
-  { script: 'release/process.ts', question: { name: 'prepare', request: {} } },
-  { script: 'lib/compose/isolated-process.ts', question: {} },
+  {
+    script: 'release/process.ts',
+    questions: ['prepare', 'check', 'nodes', 'padding', 'golden', 'diff', 'growth', 'replay'],
+  },
+  { script: 'onnx-import/verify/process.ts', questions: ['prepare'] },
+  { script: 'lib/compose/isolated-process.ts', questions: ['open'] },
 ];
 const FILL_MS = 60_000;
 
 /** Lets one of each end by itself, which keeps its part of the cache. */
 async function fillCompileCache(): Promise<void> {
-  const ended = ENDED_BY_SIGNAL.map(({ script, question }) => {
+  const ended = ENDED_BY_SIGNAL.map(async ({ script, questions }) => {
     const child = fork(join(ROOT, script), {
       stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
       timeout: FILL_MS,
     });
-    child.once('message', () => child.disconnect());
-    child.send(question);
-    return once(child, 'exit');
+    const exit = once(child, 'exit');
+    for (const name of questions) {
+      child.send({ name, request: {} });
+      await Promise.race([once(child, 'message'), exit]);
+    }
+    if (child.connected) child.disconnect();
+    await exit;
   });
   await Promise.all(ended);
 }
