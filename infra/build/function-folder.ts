@@ -54,12 +54,14 @@ export interface FunctionsRequest {
   readonly functions?: ServiceFunctions;
 }
 
-/** Functions of serverless.yml by name, those of the user too. */
-export type ServiceFunctions = Readonly<Record<string, { readonly handler?: string }>>;
+/** Functions of serverless.yml by name, those of the user too. One with an image has no handler. */
+export type ServiceFunctions = Readonly<Record<string, { readonly handler?: string | null }>>;
 
-/** The handler is dist/<bundle>/index.handler; a function with an image has the bundle of its name. */
-export function bundleOf(name: string, handler: string | undefined): string {
-  return handler?.split('/')[1] ?? name;
+const HANDLER = /^dist\/([^/]+)\/index\.handler$/;
+
+/** A function with an image has the bundle of its name. @returns undefined for a handler of the user */
+export function bundleOf(name: string, handler: string | null | undefined): string | undefined {
+  return handler ? HANDLER.exec(handler)?.[1] : name;
 }
 
 export const BINDING = 'onnxruntime_binding.node';
@@ -81,11 +83,13 @@ export async function makeFolders<Folder extends FunctionFolder>(
   { root, outFolder = 'dist', functions }: FunctionsRequest,
   make: (name: FunctionName, folder: string) => Promise<Folder>,
 ): Promise<Folder[]> {
-  const wanted = functions && Object.entries(functions).map(([name, { handler }]) => bundleOf(name, handler));
+  const wanted = functions
+    ? Object.entries(functions).map(([name, { handler }]) => bundleOf(name, handler))
+    : FUNCTIONS;
   const made = FUNCTIONS.map(async (name) => {
     const folder = join(root, outFolder, name);
     await rm(folder, { recursive: true, force: true });
-    return wanted?.includes(name) === false ? [] : [await make(name, folder)];
+    return wanted.includes(name) ? [await make(name, folder)] : [];
   });
   return (await Promise.all(made)).flat();
 }
