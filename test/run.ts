@@ -210,7 +210,7 @@ const ENDED_BY_SIGNAL = [
     questions: ['prepare', 'check', 'nodes', 'padding', 'golden', 'diff', 'growth', 'replay'],
   },
   { script: 'onnx-import/verify/process.ts', questions: ['prepare'] },
-  { script: 'lib/compose/isolated-process.ts', questions: ['open'] },
+  { script: 'lib/compose/isolated-process.ts', questions: ['facts'] },
 ];
 const FILL_MS = 60_000;
 

@@ -160,7 +160,7 @@ test('where the context of the function has no id, the one of the gateway decide
   assert.equal(await ask({}, 'POST', '/predict', { awsRequestId: '', requestId: 'c' }), 'b');
 });
 
-test('an invalid key is refused even when there is no canary', async () => {
+test('predict refuses an invalid canary key even without a canary', async () => {
   const model: Model = { version: 'a', use: (work) => modelOf().use(work) };
   assert.equal(await ask({ 'canary-key': 'x' }, 'POST', '/predict', { model }), 'a');
   assert.equal(await ask({ 'canary-key': '' }, 'POST', '/predict', { model }), undefined);

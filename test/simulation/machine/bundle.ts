@@ -6,7 +6,7 @@ import { readFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import vm from 'node:vm';
-import { type BuildContext, build, context, type OutputFile, type Plugin } from 'esbuild';
+import { build, context, type OutputFile, type Plugin } from 'esbuild';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 
@@ -93,52 +93,43 @@ function patching(planted: () => readonly Patch[], root: string): Plugin {
 }
 
 /** Bundles the programs of a checkout with one set of faults after another, and parses what they share once. */
-export class Bundler {
-  readonly #context: BuildContext<{ write: false }>;
-  readonly #planted: { patches: readonly Patch[] };
-
-  private constructor(building: BuildContext<{ write: false }>, planted: { patches: readonly Patch[] }) {
-    this.#context = building;
-    this.#planted = planted;
-  }
-
-  /** @param root of the sources. Default: this checkout */
-  static async open(root = ROOT): Promise<Bundler> {
-    const planted: { patches: readonly Patch[] } = { patches: [] };
-    const building = await context({
-      absWorkingDir: root,
-      entryPoints: [join(root, 'test/simulation/programs/programs.ts')],
-      bundle: true,
-      write: false,
-      format: 'cjs',
-      platform: 'node',
-      target: 'node24',
-      external: [...MODELLED, ...UNUSED, SHARED],
-      supported: { 'dynamic-import': false },
-      define: { 'import.meta.url': JSON.stringify('file:///simulated/program.mjs') },
-      logLevel: 'error',
-      plugins: [patching(() => planted.patches, root)],
-    });
-    return new Bundler(building, planted);
-  }
-
+export interface Bundler {
   /** One at a time. @param patches faults that are planted */
-  async programs(patches: readonly Patch[] = []): Promise<Evaluate> {
-    this.#planted.patches = patches;
-    const { outputFiles } = await this.#context.rebuild();
-    const define = compile(outputFiles, 'simulated-programs.cjs');
-    return (...passed) => {
-      const module: { exports: { PROGRAMS?: Programs } } = { exports: {} };
-      define(module.exports, module, ...passed);
-      if (!module.exports.PROGRAMS) throw new Error('the bundle exports no programs');
-      return module.exports.PROGRAMS;
-    };
-  }
-
+  programs(patches?: readonly Patch[]): Promise<Evaluate>;
   /** Until then it keeps the process alive. */
-  close(): Promise<void> {
-    return this.#context.dispose();
-  }
+  close(): Promise<void>;
+}
+
+/** @param root of the sources. Default: this checkout */
+export async function openBundler(root = ROOT): Promise<Bundler> {
+  let planted: readonly Patch[] = [];
+  const building = await context({
+    absWorkingDir: root,
+    entryPoints: [join(root, 'test/simulation/programs/programs.ts')],
+    bundle: true,
+    write: false,
+    format: 'cjs',
+    platform: 'node',
+    target: 'node24',
+    external: [...MODELLED, ...UNUSED, SHARED],
+    supported: { 'dynamic-import': false },
+    define: { 'import.meta.url': JSON.stringify('file:///simulated/program.mjs') },
+    logLevel: 'error',
+    plugins: [patching(() => planted, root)],
+  });
+  return {
+    async programs(patches = []) {
+      planted = patches;
+      const { outputFiles } = await building.rebuild();
+      const evaluate = compile(outputFiles, 'simulated-programs.cjs');
+      return (...passed) => {
+        const { PROGRAMS } = evaluate(...passed) as { readonly PROGRAMS?: Programs };
+        if (!PROGRAMS) throw new Error('the bundle exports no programs');
+        return PROGRAMS;
+      };
+    },
+    close: () => building.dispose(),
+  };
 }
 
 /**
@@ -146,7 +137,7 @@ export class Bundler {
  * @param root of the sources. Default: this checkout
  */
 export async function bundlePrograms(patches: readonly Patch[] = [], root = ROOT): Promise<Evaluate> {
-  const bundler = await Bundler.open(root);
+  const bundler = await openBundler(root);
   try {
     return await bundler.programs(patches);
   } finally {
@@ -166,18 +157,19 @@ export async function bundleShared(): Promise<(...passed: unknown[]) => unknown>
     target: 'node24',
     logLevel: 'error',
   });
-  const define = compile(outputFiles, 'simulated-ioredis.cjs');
+  return compile(outputFiles, 'simulated-ioredis.cjs');
+}
+
+/** Returns a function that evaluates the script with the values it is given, each time from the start, and returns its exports. */
+function compile(outputFiles: readonly OutputFile[], filename: string): (...passed: unknown[]) => unknown {
+  const [file] = outputFiles;
+  if (!file) throw new Error('nothing was bundled');
+  const parameters = ['exports', 'module', ...PASSED].join(', ');
+  const script = new vm.Script(`(function (${parameters}) {${file.text}\n})`, { filename });
+  const define = script.runInThisContext();
   return (...passed) => {
     const module: { exports: unknown } = { exports: {} };
     define(module.exports, module, ...passed);
     return module.exports;
   };
-}
-
-function compile(outputFiles: readonly OutputFile[], filename: string): (...all: unknown[]) => void {
-  const [file] = outputFiles;
-  if (!file) throw new Error('nothing was bundled');
-  const parameters = ['exports', 'module', ...PASSED].join(', ');
-  const script = new vm.Script(`(function (${parameters}) {${file.text}\n})`, { filename });
-  return script.runInThisContext();
 }

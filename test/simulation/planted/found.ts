@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, type TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { Bundler, type Patch } from '../machine/bundle.ts';
+import { type Bundler, openBundler, type Patch } from '../machine/bundle.ts';
 import { Simulator } from '../simulate.ts';
 import type { PlantedFault } from './list.ts';
 
@@ -17,7 +17,7 @@ after(async () => (await bundler)?.close());
 
 /** The programs of a file's tests share what is not changed. */
 export async function openPlanted(fault: Patch): Promise<Simulator> {
-  bundler ??= Bundler.open();
+  bundler ??= openBundler();
   const shared = await bundler;
   return Simulator.open([fault], undefined, (patches) => shared.programs(patches));
 }
