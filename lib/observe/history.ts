@@ -97,9 +97,9 @@ export class History implements Observer {
     return this.#steps;
   }
 
-  /** How long ago the last step ended, in ms. */
-  get sinceStepMs(): number {
-    return this.#options.now() - this.#stepMs;
+  /** When the last step ended, by the clock of the options. */
+  get stepEndedMs(): number {
+    return this.#stepMs;
   }
 
   /** Completes the steps that have passed. */

@@ -1,5 +1,5 @@
 /** The console of the single machine, which is in the process of the service. */
-import type { Example, LiveFacts, ModelFacts, Part } from '../../console/api.ts';
+import type { Example, ModelFacts, Part } from '../../console/api.ts';
 import { accept, sqsClient } from '../../lib/compose/accept.ts';
 import { model as modelPart } from '../../lib/compose/model.ts';
 import { connection, results } from '../../lib/compose/results.ts';
@@ -88,7 +88,7 @@ export function localConsole(options: LocalConsoleOptions): ConsoleSource {
   return {
     model: () => modelFacts(options),
     example: async () => (isWorker ? { unavailable: ANY_JSON } : exampleFor(options)),
-    live: () => liveFacts(options),
+    live: async () => options.statistics.live(),
     records: async () => ({ records: recent.list() }),
     deadLetters: (after) => deadLetterPage(place, after),
     versions: async () => (isWorker ? { unavailable: NO_VERSIONS } : versionsOf({ s3, location, job })),
@@ -202,15 +202,4 @@ async function reportOf(
   const { importReportText } = await import('../../onnx-import/index.ts');
   const { SERVICE } = await import('../../release/service-words.ts');
   return { text: importReportText(report, SERVICE) };
-}
-
-async function liveFacts({ statistics }: LocalConsoleOptions): Promise<Part<LiveFacts>> {
-  const steps = statistics.history();
-  const now = Date.now();
-  return {
-    since: new Date(now - (statistics.now() - statistics.startedMs)).toISOString(),
-    endedAt: now - statistics.past.sinceStepMs,
-    steps,
-    total: statistics.counts.totals(),
-  };
 }

@@ -2,7 +2,7 @@
  * Data of /stat and /status/server for a service since its start: its counts, the last samples of each key, and the
  * last hour in steps of ten seconds. It opens the observers that it reads.
  */
-import { STEP_MS, STEPS, type Step } from '../../console/api.ts';
+import { type LiveFacts, STEP_MS, STEPS, type Step } from '../../console/api.ts';
 import { ServiceCounts } from '../../lib/observe/counts.ts';
 import { History, type LoadSource } from '../../lib/observe/history.ts';
 import { Samples, summary } from '../../lib/observe/samples.ts';
@@ -52,6 +52,19 @@ export class ServiceStatistics {
   /** The steps of the last hour, the oldest first. */
   history(): readonly Step[] {
     return this.past.steps();
+  }
+
+  /** The console's view of a service: its start, its last hour and its sums. */
+  live(): LiveFacts {
+    const steps = this.history();
+    // One reading, or a pause between two would let a step end before the start.
+    const originMs = Date.now() - this.now();
+    return {
+      since: new Date(originMs + this.startedMs).toISOString(),
+      endedAt: originMs + this.past.stepEndedMs,
+      steps,
+      total: this.counts.totals(),
+    };
   }
 
   /** The keys of /status/server that change. */

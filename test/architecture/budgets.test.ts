@@ -13,7 +13,7 @@ interface Budget {
 
 const BUDGETS: readonly Budget[] = [
   { folders: ['functions', 'lib'], lines: 51_490 },
-  { folders: ['local'], lines: 12_330 },
+  { folders: ['local'], lines: 12_340 },
   { folders: ['cli'], lines: 11_940 },
   { folders: ['infra'], lines: 8_000 },
   { folders: ['sdk'], lines: 3_780 },
