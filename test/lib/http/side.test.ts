@@ -1,8 +1,8 @@
-/** Which version answers a request that names one, or none. */
+/** Which model and which version answers a request that names one, or none. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Model } from '../../../lib/contract/values.ts';
-import { modelFor } from '../../../lib/http/side.ts';
+import { modelFor, modelNamed } from '../../../lib/http/side.ts';
 
 const use: Model['use'] = () => assert.fail();
 const canary: Model = { version: 'b', use };
@@ -33,4 +33,14 @@ test('a key that is not one is refused, also where it would decide nothing', () 
         code: 'bad_request',
         message: /^canary-key: expected 1 to 128 letters/,
       });
+});
+
+test('a model is named by its path, else by the query; the job itself and the statistics of all are no further model', () => {
+  const inPath = { name: 'fraud', isInPath: true };
+  assert.deepEqual(modelNamed('/v2/models/fraud/infer', undefined, 'job'), inPath);
+  assert.deepEqual(modelNamed('/v1/models/fraud:predict', { model: 'other' }, 'job'), inPath);
+  assert.deepEqual(modelNamed('/predict', { model: 'fraud' }, 'job'), { name: 'fraud', isInPath: false });
+  assert.deepEqual(modelNamed('/v2/models/stats/infer', {}, 'job'), { name: 'stats', isInPath: true });
+  for (const path of ['/v2/models/job/infer', '/v2/models/stats', '/predict'])
+    assert.equal(modelNamed(path, {}, 'job'), undefined, path);
 });

@@ -132,6 +132,24 @@ test('in cluster mode a slot without results leaves the list a minute after it w
   assert.deepEqual(await redis.zrange(indexKey(JOB), '0', '-1'), [fresh]);
 });
 
+test('in cluster mode a page fails where its slots cannot be taken off the list', async (t) => {
+  const { connection, results, index } = await clusterOfOne(t);
+  await results.save(['kept', 'old'].map(success), 'v');
+  await results.take('old');
+  const list = indexKey(JOB);
+  const [now = 0] = await connection.redis.time();
+  await connection.redis.zadd(list, (now - 90) * 1_000, connection.home(JOB, 'old'));
+  const use = connection.use.bind(connection);
+  let calls = 0;
+  connection.use = async (work, repeatable, key = '') => {
+    if (key === list) calls++;
+    if (calls < 2) return use(work, repeatable, key);
+    await nextTurn();
+    throw connection.unavailable(new Error('the node of the list is away'));
+  };
+  await assert.rejects(index.pages(10, 1_000).next(), { code: 'results_unavailable', message: /is away/ });
+});
+
 test('in cluster mode a page has the first to expire first, no more uris and no more bytes than asked for', async (t) => {
   const { connection, index } = await clusterOfOne(t);
   const { redis } = connection;

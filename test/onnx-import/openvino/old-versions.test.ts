@@ -176,6 +176,21 @@ function eltwise(layer: OldLayer) {
   return answerOf(xml, [shaped(input, 1, 2, 3, 4, 5, 6, 7, 8)]);
 }
 
+test('a Crop of channels leaves the batch free, one of the batch keeps it as in the file', async () => {
+  const crop = (axis: number, output: readonly number[]) =>
+    netText(7, [
+      { id: 0, name: 'data', type: 'Input', shapes: [[2, 2]] },
+      { id: 1, type: 'Crop', data: { axis, offset: 1, dim: 1 }, from: [0], shapes: [output] },
+    ]);
+  const rows = shaped([3, 2], 1, 2, 3, 4, 5, 6);
+  assert.deepEqual(await answerOf(crop(1, [2, 1]), [rows]), { shape: [3, 1], data: [2, 4, 6] });
+  await assert.rejects(answerOf(crop(0, [1, 2]), [rows]), /Got: 3 Expected: 2/);
+  assert.deepEqual(await answerOf(crop(0, [1, 2]), [shaped([2, 2], 1, 2, 3, 4)]), {
+    shape: [1, 2],
+    data: [3, 4],
+  });
+});
+
 test('a loop of version 7, which joins its body by ports, is refused', async () => {
   const loop = { type: 'TensorIterator', output: [1, 2, 2, 2] };
   await assert.rejects(async () => ask(loop), {

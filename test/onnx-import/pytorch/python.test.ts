@@ -33,6 +33,9 @@ const NUMBERS: readonly Case[] = [
   ['torch.sum([4, 1, 3])', 8],
   ['torch.floor(-2.5)', -3],
   ['torch.ceil(-2.5)', -2],
+  // Whole numbers, which alone are places in a list.
+  ['torch.__getitem__([4, 5], torch.floor(1.5))', 5],
+  ['torch.__getitem__([4, 5], torch.ceil(0.5))', 5],
   ['torch.sqrt(6.25)', 2.5],
   ['torch.log(1)', 0],
   ['torch.exp(0)', 1],

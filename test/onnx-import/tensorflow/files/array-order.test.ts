@@ -154,6 +154,19 @@ test('a read that comes after a write by a control input, and takes the flow bef
   await refuses(t, nodes, ['y', 'r'], /TensorArrayReadV3 \(node "r"\): comes after "w1", and the flow/);
 });
 
+test('a write is found among hundreds', async (t) => {
+  const writes = Array.from({ length: 300 }, (_, i) =>
+    write(`w${i}`, 'zero', i === 0 ? 'array:1' : `w${i - 1}`),
+  );
+  const nodes = [
+    ...writes,
+    node('NoOp', 'done', ['^w299']),
+    read('r', 'one', 'w298', '^done'),
+    all('y', 'w299'),
+  ];
+  await refuses(t, nodes, ['y', 'r'], /TensorArrayReadV3 \(node "r"\): comes after "w299", and the flow/);
+});
+
 test('a loop that hands its flow on keeps all writes', async (t) => {
   await gives(t, [...loop({ flow: 'array:1', carried: true }), all('y', 'l_flow_out')], {
     y: floats([3, 2], [1, 2, 1, 2, 1, 2]),
