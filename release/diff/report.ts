@@ -13,7 +13,15 @@ export interface DiffReport extends Diff {
 export function reportOf(diff: Diff): DiffReport {
   const { before, after, answers } = diff;
   const orders = typeof answers === 'string' ? [] : answers.flatMap(orderBreak);
-  return { ...diff, breaks: [...breaksOf(before, after), ...orders] };
+  const breaks = breaksOf(before, after);
+  return { ...diff, breaks: [...breaks, ...refusedBreak(diff, breaks), ...orders] };
+}
+
+/** @returns none where an input is another one: rows for it are refused for that */
+function refusedBreak({ refused }: Diff, breaks: readonly Break[]): Break[] {
+  if (!refused || breaks.some(({ name }) => name.startsWith('input:'))) return [];
+  const text = `${refused.rows} of ${refused.of} made-up rows that were answered before are refused: ${refused.why}`;
+  return [{ name: 'rows', text }];
 }
 
 function orderBreak({ output, order }: OutputDifference): Break[] {

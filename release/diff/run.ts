@@ -39,6 +39,14 @@ export interface Diff extends RanDiff {
   readonly memory: number | undefined;
 }
 
+interface Refused {
+  readonly rows: number;
+  /** Those that `before` answers. */
+  readonly of: number;
+  /** The error of the first. */
+  readonly why: string;
+}
+
 export interface RanDiff {
   readonly before: Face;
   readonly after: Face;
@@ -46,6 +54,8 @@ export interface RanDiff {
   readonly golden: readonly GoldenResult[] | undefined;
   /** Answers to made-up rows, or why there are none. */
   readonly answers: readonly OutputDifference[] | string;
+  /** Made-up rows that `before` answers and `after` does not, where there are any. */
+  readonly refused?: Refused;
   /** Those of `after` as multiples of those of `before`: a run of one row, and the bytes of the model. */
   readonly time: number | undefined;
   readonly size: number;
@@ -72,8 +82,7 @@ export async function runDiff(run: DiffRun): Promise<RanDiff> {
     before: faces[0],
     after: faces[1],
     golden: golden?.results,
-    answers: compared.answers,
-    time: compared.time,
+    ...compared,
     size: second / first,
   };
 }
@@ -92,7 +101,9 @@ async function bytesOf(file: string): Promise<number> {
   return modelBytes(file, externalFiles);
 }
 
-async function compareRows(before: string, after: string): Promise<Pick<RanDiff, 'answers' | 'time'>> {
+type Compared = Pick<RanDiff, 'answers' | 'refused' | 'time'>;
+
+async function compareRows(before: string, after: string): Promise<Compared> {
   const first = await openSession(before, { threads: THREADS });
   try {
     const second = await openSession(after, { threads: THREADS });
@@ -113,25 +124,30 @@ interface Pair {
   readonly ms: readonly [before: number, after: number];
 }
 
-async function compareSessions(
-  file: string,
-  first: Session,
-  second: Session,
-): Promise<Pick<RanDiff, 'answers' | 'time'>> {
+async function compareSessions(file: string, first: Session, second: Session): Promise<Compared> {
   const places = second.inputs.map(({ name }) => first.inputs.findIndex((input) => input.name === name));
   const missing = second.inputs.find((_, i) => elementAt(places, i, 'places') < 0);
   if (missing) return { answers: `input ${JSON.stringify(missing.name)} is new`, time: undefined };
   const shapeless = (await readFacts(file)).shapelessInputs;
   const rowsOf = (row: number) => singleRows(file, first.inputs, { shapeless }, row);
+  const pairs: Pair[] = [];
+  const refusals: string[] = [];
   const ask = async (feeds: readonly Tensor[]): Promise<Pair> => {
     const [before, beforeMs] = await timed(() => first.run(feeds));
     const others = places.map((place) => elementAt(feeds, place, 'feeds'));
-    const [after, afterMs] = await timed(() => second.run(others));
+    const [after, afterMs] = await timed(() => second.run(others)).catch((error: unknown) => {
+      refusals.push(asError(error).message);
+      throw error;
+    });
     return { before, after, ms: [beforeMs, afterMs] };
   };
+  const refused = (): Pick<Compared, 'refused'> => {
+    const [why] = refusals;
+    const rows = refusals.length;
+    return why === undefined ? {} : { refused: { rows, of: rows + pairs.length, why } };
+  };
   const way = await wayThatRuns(rowsOf(0), ask);
-  if (typeof way === 'string') return { answers: way, time: undefined };
-  const pairs: Pair[] = [];
+  if (typeof way === 'string') return { answers: way, ...refused(), time: undefined };
   const until = performance.now() + LIMIT_MS;
   for (let row = 0; row < ROWS && (row === 0 || performance.now() < until); row++) {
     const feeds = elementOf(rowsOf(row), way);
@@ -144,7 +160,7 @@ async function compareSessions(
   const warm = pairs.slice(WARM_UP);
   const [was, is] = ([0, 1] as const).map((side) => median(warm.map(({ ms }) => ms[side])));
   const isLong = was !== undefined && is !== undefined && was > LEAST_MS;
-  return { answers: differencesOf(before, after), time: isLong ? is / was : undefined };
+  return { answers: differencesOf(before, after), ...refused(), time: isLong ? is / was : undefined };
 }
 
 /** @returns the place of the first row that both models take, or why there is none */

@@ -24,7 +24,7 @@ test('a text is one row, and its answer has no axis of the batch', async () => {
   for (const value of FORMS) assert.deepEqual(await bind(value, TEXT), { tensors, keepsBatchDim: false });
 });
 
-test('a list of one is a batch where the caller says so, and no row of an input that is no text', async () => {
+test('a list of one is a batch where the caller says so, and not a row of another input', async () => {
   assert.equal((await bind(LIST, TEXT, true)).keepsBatchDim, true);
   await assert.rejects(bind(LIST, { ...TEXT, isText: false }), { code: 'bad_input' });
 });
