@@ -4,7 +4,8 @@
  * (fauxqs 2.4.1 does); then the last write wins.
  */
 import { PutObjectCommand } from '@aws-sdk/client-s3';
-import { getTaggedText, type ObjectAddress, type S3Client } from './objects.ts';
+import { asError } from '../contract/errors.ts';
+import { getTaggedText, type ObjectAddress, type S3Client, statusOf } from './objects.ts';
 
 const WRITE_MS = 20_000;
 
@@ -29,10 +30,9 @@ export async function putTextIf(
     await s3.send(put, { abortSignal: AbortSignal.timeout(WRITE_MS) });
     return true;
   } catch (error) {
-    const { name, $metadata } = error as Error & { $metadata?: { httpStatusCode?: number } };
-    const status = $metadata?.httpStatusCode;
+    const isRefused = [409, 412].includes(statusOf(error));
     // NoSuchKey: the object to replace has been deleted.
-    if (status !== 412 && status !== 409 && name !== 'NoSuchKey') throw error;
+    if (!isRefused && asError(error).name !== 'NoSuchKey') throw error;
     return (await getTaggedText(s3, { bucket, key }))?.text === text;
   }
 }

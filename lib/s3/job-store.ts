@@ -13,7 +13,7 @@ import {
 import { asError, badRequest, ServingError } from '../contract/errors.ts';
 import { PIECE_BYTES, pieceKey } from '../contract/pieces.ts';
 import { putTextIf } from './conditional.ts';
-import { getRange, type ObjectAddress, type S3Client } from './objects.ts';
+import { getRange, type ObjectAddress, type S3Client, statusOf } from './objects.ts';
 import { listPages, removeObjects } from './pages.ts';
 import { refusalAdvice } from './refusal.ts';
 
@@ -188,12 +188,6 @@ async function whileOpen<T>(work: () => Promise<T>): Promise<T | undefined> {
     throw error;
   }
 }
-
-function statusOf(error: unknown): number {
-  const { $metadata }: { readonly $metadata?: { readonly httpStatusCode?: number } } = Object(error);
-  return $metadata?.httpStatusCode ?? 0;
-}
-
 /** An answer that will be the same again, as an error of the job. */
 function refused(error: unknown, { bucket, key }: ObjectAddress, needs: string): unknown {
   const status = statusOf(error);

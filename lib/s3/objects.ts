@@ -5,7 +5,7 @@
  */
 
 import type * as Sdk from '@aws-sdk/client-s3';
-import { asError } from '../contract/errors.ts';
+import { asError, modelUnavailable } from '../contract/errors.ts';
 import type { ByteWriter } from './connection.ts';
 import type { S3Place } from './presign.ts';
 import { readSigned } from './signed-read.ts';
@@ -266,9 +266,23 @@ export async function factsOf(
   };
 }
 
-/** The size of an object; undefined when it does not exist. */
+/** The size of an object; undefined when it does not exist. @throws model_unavailable */
 export async function sizeOf(s3: S3Client, { bucket, key }: ObjectAddress): Promise<number | undefined> {
   const { HeadObjectCommand } = await sdk();
-  const head = await s3.send(new HeadObjectCommand({ Bucket: bucket, Key: key })).catch(() => undefined);
-  return head?.ContentLength;
+  const head = new HeadObjectCommand({ Bucket: bucket, Key: key });
+  try {
+    return (await s3.send(head, { abortSignal: within(READ_MS, undefined) })).ContentLength;
+  } catch (error) {
+    const status = statusOf(error);
+    if (status === 404) return undefined;
+    // The answer to HEAD has no body that would say why.
+    const why = status === 0 ? asError(error).message : `S3 answered HEAD with ${status}`;
+    throw modelUnavailable(`s3://${bucket}/${key}: ${why}`, { cause: error });
+  }
+}
+
+/** The HTTP status of S3's answer; 0 where there was none. */
+export function statusOf(error: unknown): number {
+  const { $metadata }: { readonly $metadata?: { readonly httpStatusCode?: number } } = Object(error);
+  return $metadata?.httpStatusCode ?? 0;
 }

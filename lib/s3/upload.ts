@@ -14,8 +14,8 @@ import {
   type UploadPartCommand,
 } from '@aws-sdk/client-s3';
 import { Upload } from '@aws-sdk/lib-storage';
-import { badRequest, modelUnavailable, type ServingError } from '../contract/errors.ts';
-import { getRange, type ObjectAddress, type S3Client, sdkClient } from './objects.ts';
+import { asError, badRequest, modelUnavailable, type ServingError } from '../contract/errors.ts';
+import { getRange, type ObjectAddress, type S3Client, sdkClient, statusOf } from './objects.ts';
 
 interface LocalFile {
   readonly path: string;
@@ -139,9 +139,8 @@ async function repeated<T>(
 
 /** S3 refused the request, so retrying does not help. (A wrong checksum may be a flipped bit.) */
 function isRefusal(error: unknown): boolean {
-  const { name, $metadata } = error as Error & { $metadata?: { httpStatusCode?: number } };
-  const status = $metadata?.httpStatusCode ?? 0;
-  return status >= 400 && status < 500 && ![408, 429].includes(status) && name !== 'BadDigest';
+  const status = statusOf(error);
+  return status >= 400 && status < 500 && ![408, 429].includes(status) && asError(error).name !== 'BadDigest';
 }
 
 /** Compares size and checksum with S3's. @param digests SHA-256 of the parts, base64 */

@@ -7,7 +7,7 @@ import { copyFile, mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs
 import { join } from 'node:path';
 import { BY_POSITION, isObject, readJson } from '../../lib/codecs/instances.ts';
 import { decodeUtf8, utf8Problem } from '../../lib/codecs/utf8.ts';
-import { badModel, ServingError } from '../../lib/contract/errors.ts';
+import { asError, badModel, ServingError } from '../../lib/contract/errors.ts';
 import { LIMITS } from '../../lib/contract/limits.ts';
 import { GOLDEN_FOLDER } from '../../lib/registry/golden.ts';
 
@@ -63,7 +63,13 @@ export async function goldenRequests(directory: string, kept?: string): Promise<
 /** Path by name. */
 async function filesIn(directory: string): Promise<[string, string][]> {
   const folder = join(directory, GOLDEN_FOLDER);
-  const files = (await readdir(folder).catch(() => [])).filter((file) => file.endsWith('.json'));
+  const names = await readdir(folder).catch((error: unknown) => {
+    if (asError(error).code === 'ENOENT') return [];
+    throw badModel(`${folder} cannot be read: ${asError(error).message}`);
+  });
+  const files = names.filter((name) => /\.json$/i.test(name));
+  const other = files.find((name) => !name.endsWith('.json'));
+  if (other !== undefined) throw badModel(`${join(folder, other)}: expected a name in .json`);
   return files.map((file) => [file, join(folder, file)]);
 }
 

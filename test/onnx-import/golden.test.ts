@@ -1,6 +1,6 @@
 /** Golden requests: what a file may hold, what counts as another answer, and what refuses to serve. */
 import assert from 'node:assert/strict';
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { DEFAULT_JOB } from '../../lib/config/job.ts';
@@ -57,6 +57,23 @@ test('a model that gives the recorded answers passes, and each other answer is n
       /one: instance 1, output 1, element 1: expected 11\.5, got 11\.0 \(tolerance/,
     );
     return true;
+  });
+});
+
+test('golden requests that cannot be listed, or have another ending, are refused, and files of other kinds are not read', async (t) => {
+  const { directory, save, check } = await modelFolder(t);
+  const folder = join(directory, 'golden');
+  await writeFile(join(folder, 'README.md'), 'why');
+  await save(request(answer('2.0,20.0', '2.0,11.0')));
+  assert.equal((await check()).count, 1);
+  await writeFile(join(folder, 'two.JSON'), request(answer('2.0,20.0', '2.0,11.5')));
+  await assert.rejects(check(), { code: 'bad_model', message: /two\.JSON: expected a name in .json/ });
+  await rm(folder, { recursive: true });
+  assert.equal((await check()).count, 0);
+  await writeFile(folder, request(answer('2.0,20.0', '2.0,11.5')));
+  await assert.rejects(check(), {
+    code: 'bad_model',
+    message: /golden cannot be read: .*ENOTDIR/,
   });
 });
 

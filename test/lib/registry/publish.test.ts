@@ -263,6 +263,24 @@ test('a rollback to a version with a file that is gone, or cut, changes nothing'
   assert.equal(await serving(s3), b);
 });
 
+test('a bucket that does not say whether a file is there is no bucket without it', async (t) => {
+  const aws = await bucket(t);
+  const proxy = await startHttpProxy(t, aws.url);
+  useAws(aws.environment);
+  const s3 = openS3({ endpoint: proxy.url, region: aws.region });
+  t.after(() => s3.destroy());
+  await publish(t, s3, 'a');
+  const { version: b } = await publish(t, s3, 'b');
+  const answer = { status: 403, headers: {}, body: Buffer.alloc(0) };
+  proxy.onRequest = ({ method }) => (method === 'HEAD' ? { kind: 'answer', answer } : { kind: 'pass' });
+  const unknown = { code: 'model_unavailable', message: /model\.onnx: S3 answered HEAD with 403$/ };
+  await assert.rejects(rollBack(s3, LOCATION, undefined), unknown);
+  const uploads = proxy.seen.length;
+  await assert.rejects(publish(t, s3, 'c'), unknown);
+  assert.ok(!proxy.seen.slice(uploads).some((request) => request.startsWith('PUT')));
+  assert.equal(await serving(aws.s3), b);
+});
+
 test('a version that others let serve during an upload is not replaced by it, and the upload is there to be chosen', async (t) => {
   const store = await strictStore(t);
   const { version: a } = await publish(t, store.s3, 'a');
