@@ -56,7 +56,11 @@ export function syncRegularly({
 async function logFiles(dataDir: string): Promise<string[]> {
   const found = await Promise.all(
     LOG_FOLDERS.map(async (folder) => {
-      const entries = await readdir(join(dataDir, folder), { withFileTypes: true }).catch(() => []);
+      const reading = readdir(join(dataDir, folder), { withFileTypes: true });
+      const entries = await reading.catch((error: NodeJS.ErrnoException) => {
+        if (error.code === 'ENOENT') return [];
+        throw error;
+      });
       const files = entries.filter((entry) => entry.isFile() && LOG_FILE.test(entry.name));
       return files.map(({ name }) => join(dataDir, folder, name));
     }),

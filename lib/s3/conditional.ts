@@ -30,9 +30,8 @@ export async function putTextIf(
     await s3.send(put, { abortSignal: AbortSignal.timeout(WRITE_MS) });
     return true;
   } catch (error) {
-    const isRefused = [409, 412].includes(statusOf(error));
     // NoSuchKey: the object to replace has been deleted.
-    if (!isRefused && asError(error).name !== 'NoSuchKey') throw error;
+    if (![409, 412].includes(statusOf(error)) && asError(error).name !== 'NoSuchKey') throw error;
     return (await getTaggedText(s3, { bucket, key }))?.text === text;
   }
 }

@@ -188,6 +188,7 @@ async function whileOpen<T>(work: () => Promise<T>): Promise<T | undefined> {
     throw error;
   }
 }
+
 /** An answer that will be the same again, as an error of the job. */
 function refused(error: unknown, { bucket, key }: ObjectAddress, needs: string): unknown {
   const status = statusOf(error);

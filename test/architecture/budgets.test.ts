@@ -17,7 +17,7 @@ const BUDGETS: readonly Budget[] = [
   { folders: ['cli'], lines: 11_940 },
   { folders: ['infra'], lines: 8_000 },
   { folders: ['sdk'], lines: 3_780 },
-  { folders: ['onnx-import', 'release', 'console', 'bench', 'embedded-redis'], lines: 73_435 },
+  { folders: ['onnx-import', 'release', 'console', 'bench', 'embedded-redis'], lines: 73_436 },
 ];
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));

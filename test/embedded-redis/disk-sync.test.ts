@@ -78,3 +78,12 @@ test('the redis-server of the local stack writes before it answers, and leaves t
   assert.deepEqual(await client.config('GET', 'appendfsync'), ['appendfsync', 'no']);
   assert.deepEqual(await client.config('GET', 'appendonly'), ['appendonly', 'yes']);
 });
+
+test('a folder of the log that cannot be listed is reported', async (t) => {
+  const dataDir = await temporaryFolder(t);
+  await writeFile(join(dataDir, 'appendonlydir'), 'no folder');
+  const told: string[] = [];
+  t.after(syncRegularly({ dataDir, everyMs: 1, log: (message) => told.push(message) }));
+  await until(() => told.length > 0);
+  assert.match(told[0] ?? '', /^cannot sync the log in .*ENOTDIR/);
+});
