@@ -135,8 +135,10 @@ test('a version is a shadow, then a canary, then serves; a bad one is rolled bac
   await until(async () => (await ask(0)) === next);
   assert.deepEqual((await trial()).ended?.end, 'promoted');
 
-  // One that fails where it is asked, and not on the rows that were made up for the push.
-  const bad = await pushed(await model('bad', classifier(0.05, 5)), '--canary', '50%');
+  // One that fails for most requests, which its push says, and its user accepts.
+  const smaller = [await model('bad', classifier(0.05, 5)), '--canary', '50%'];
+  assert.match((await json('model', 'push', ...smaller)).stderr, /--accept rows$/m);
+  const bad = await pushed(...smaller, '--accept', 'rows');
   await until(async () => {
     for (let i = 0; i < 100; i++) await ask(i, {}, [200, 422]);
     return (await trial()).ended?.version === bad;
