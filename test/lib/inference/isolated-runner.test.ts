@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
+import childProcess, { execFile } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
+import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
@@ -74,11 +75,23 @@ function isGone(pid: number): boolean {
 
 test('a process that is not ready in time continues, and the next call finds it further', async (t) => {
   const isolated = await open(t);
+  // However quick the machine is, it is not ready before it may run.
+  const { fork } = childProcess;
+  const stopped = t.mock.method(childProcess, 'fork', (...given: Parameters<typeof fork>) => {
+    const child = fork(...given);
+    child.kill('SIGSTOP');
+    return child;
+  });
+  syncBuiltinESMExports();
   const pids = new Set<number>();
   for (let times = 0; times < 3; times++) {
     await assert.rejects(isolated.run([], 1), { code: 'timeout', message: /was not ready within 1 ms$/ });
     for (const pid of await children()) pids.add(pid);
   }
+  assert.equal(stopped.mock.callCount(), 1);
+  stopped.mock.restore();
+  syncBuiltinESMExports();
+  for (const pid of pids) process.kill(pid, 'SIGCONT');
   assert.deepEqual(valuesOf(await isolated.run([record(2)], 60_000)), [2]);
   assert.deepEqual([...pids], await children());
 });
