@@ -95,10 +95,15 @@ start() {
   return 1
 }
 
+# One that is about to end has no command line left, and may still hold its port.
+ending() {
+  [ -z "$LINE" ] && case $(sed 's/.*) //' "/proc/$PID/stat" 2>/dev/null) in '' | [ZX]*) return 1 ;; esac
+}
+
 # Waits until the process has ended, for at most $1 seconds.
 gone() {
   WAITED=0
-  while running; do
+  while running || ending; do
     [ "$WAITED" -lt "$(($1 * 5))" ] || return 1
     pause
     WAITED=$((WAITED + 1))
