@@ -95,7 +95,7 @@ start() {
   return 1
 }
 
-# One that is about to end has no command line left, and may still hold its port.
+# A process that exits loses its command line first, and may still hold its port.
 ending() {
   [ -z "$LINE" ] && case $(sed 's/.*) //' "/proc/$PID/stat" 2>/dev/null) in '' | [ZX]*) return 1 ;; esac
 }

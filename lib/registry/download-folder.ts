@@ -73,7 +73,8 @@ export async function removeOthers(directory: string, keep: ReadonlySet<string>)
   }
 }
 
-async function namesIn(directory: string): Promise<string[]> {
+/** None where there is no such directory. @throws the file system's error */
+export async function namesIn(directory: string): Promise<string[]> {
   return readdir(directory).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return [];
     throw error;

@@ -8,7 +8,7 @@ import { mkdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { asError, ServingError } from '../contract/errors.ts';
 import type { ByteWriter } from '../s3/connection.ts';
-import { type ReadLimits, readRange, type S3Client } from '../s3/objects.ts';
+import { type ReadLimits, readRange, type S3Client, statusOf } from '../s3/objects.ts';
 import { type ModelFile, RunningDigest, verify } from './digest.ts';
 import type { Partial } from './partial.ts';
 import { someAtATime } from './some-at-a-time.ts';
@@ -183,9 +183,8 @@ class FileWriter {
 /** True if the same read may succeed later, so the received part of the file is worth keeping. */
 export function isPassing(error: unknown): boolean {
   if (error instanceof ServingError || error instanceof DiskError) return false;
-  const { code, $metadata } = error as { code?: unknown; $metadata?: { httpStatusCode?: number } };
-  const status = $metadata?.httpStatusCode ?? 500;
-  return code !== 'ENOSPC' && status >= 500;
+  const status = statusOf(error) || 500;
+  return asError(error).code !== 'ENOSPC' && status >= 500;
 }
 
 function isChanged(error: unknown): boolean {

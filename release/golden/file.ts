@@ -3,12 +3,13 @@
  * answer, `{"instances": [...], "predictions": [...], "tolerance": 0.0001}`, so it can be sent to a service as it is.
  * They are part of a version and travel with it.
  */
-import { copyFile, mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { copyFile, mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { BY_POSITION, isObject, readJson } from '../../lib/codecs/instances.ts';
 import { decodeUtf8, utf8Problem } from '../../lib/codecs/utf8.ts';
 import { asError, badModel, ServingError } from '../../lib/contract/errors.ts';
 import { LIMITS } from '../../lib/contract/limits.ts';
+import { namesIn } from '../../lib/registry/download-folder.ts';
 import { GOLDEN_FOLDER } from '../../lib/registry/golden.ts';
 
 export interface GoldenRequest {
@@ -63,8 +64,7 @@ export async function goldenRequests(directory: string, kept?: string): Promise<
 /** Path by name. */
 async function filesIn(directory: string): Promise<[string, string][]> {
   const folder = join(directory, GOLDEN_FOLDER);
-  const names = await readdir(folder).catch((error: unknown) => {
-    if (asError(error).code === 'ENOENT') return [];
+  const names = await namesIn(folder).catch((error: unknown) => {
     throw badModel(`${folder} cannot be read: ${asError(error).message}`);
   });
   const files = names.filter((name) => /\.json$/i.test(name));

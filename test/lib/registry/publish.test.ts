@@ -263,7 +263,7 @@ test('a rollback to a version with a file that is gone, or cut, changes nothing'
   assert.equal(await serving(s3), b);
 });
 
-test('a bucket that does not say whether a file is there is no bucket without it', async (t) => {
+test('a HEAD that S3 refuses does not mean that the file is missing', async (t) => {
   const aws = await bucket(t);
   const proxy = await startHttpProxy(t, aws.url);
   useAws(aws.environment);
