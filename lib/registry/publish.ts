@@ -8,7 +8,7 @@ import { readdir, stat } from 'node:fs/promises';
 import { join, relative, sep } from 'node:path';
 import { modelUnavailable, type ServingError } from '../contract/errors.ts';
 import type { Verification } from '../contract/verification.ts';
-import { type S3Client, sizeOf } from '../s3/objects.ts';
+import type { S3Client } from '../s3/objects.ts';
 import { uploadFile } from '../s3/upload.ts';
 import { digestFile } from './digest.ts';
 import {
@@ -33,7 +33,7 @@ import {
   type VersionFile,
 } from './pointer.ts';
 import { assertShare, startCanary, startShadow } from './trial.ts';
-import { type ModelOrigin, readManifest, writeManifest } from './versions.ts';
+import { type ModelOrigin, readManifest, storedSize, writeManifest } from './versions.ts';
 import { withSplitWeights } from './weights.ts';
 
 /** A version on trial: it answers captured requests, or a share of the records (from 0 to 0.5). */
@@ -203,7 +203,7 @@ async function uploadFiles(
     signal?.throwIfAborted();
     const address = { bucket: location.bucket, key: versionKey(location, version, path) };
     // A version's folder is never rewritten, so an object with the right size has the right content.
-    if ((await sizeOf(s3, address)) === bytes) {
+    if ((await storedSize(s3, address)) === bytes) {
       skipped++;
       count(bytes);
       continue;

@@ -3,10 +3,10 @@
  * which is written after its last file and deleted before its first. The serving version is never deleted, even if a
  * rollback selects it at that moment.
  */
-import { badConfig, modelUnavailable, ServingError } from '../contract/errors.ts';
+import { asError, badConfig, modelUnavailable, ServingError } from '../contract/errors.ts';
 import { isCount } from '../contract/present.ts';
 import { readVerification, type Verification } from '../contract/verification.ts';
-import { getText, putText, type S3Client, sizeOf } from '../s3/objects.ts';
+import { getText, type ObjectAddress, putText, type S3Client, sizeOf, statusOf } from '../s3/objects.ts';
 import { listPages, readAll, removeObjects } from '../s3/pages.ts';
 import {
   addressText,
@@ -220,10 +220,20 @@ function historyBackTo(
   return [...history, { version, at: new Date(now()).toISOString() }];
 }
 
+/** The size of a version's file; undefined when it does not exist. @throws model_unavailable */
+export function storedSize(s3: S3Client, address: ObjectAddress): Promise<number | undefined> {
+  return sizeOf(s3, address).catch((error: unknown) => {
+    const status = statusOf(error);
+    // The answer to HEAD has no body that would say why.
+    const why = status === 0 ? asError(error).message : `S3 answered HEAD with ${status}`;
+    throw modelUnavailable(`s3://${address.bucket}/${address.key}: ${why}`, { cause: error });
+  });
+}
+
 async function assertFiles(s3: S3Client, location: ModelLocation, { version, files }: Manifest) {
   const { bucket } = location;
   await readAll(files, async ({ path, bytes }) => {
-    const found = await sizeOf(s3, { bucket, key: versionKey(location, version, path) });
+    const found = await storedSize(s3, { bucket, key: versionKey(location, version, path) });
     if (found === bytes) return;
     const got = found === undefined ? 'nothing' : `${found}`;
     throw modelUnavailable(

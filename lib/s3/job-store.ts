@@ -5,7 +5,6 @@
 import {
   CompleteMultipartUploadCommand,
   CreateMultipartUploadCommand,
-  HeadObjectCommand,
   ListObjectsV2Command,
   PutObjectCommand,
   UploadPartCommand,
@@ -13,7 +12,7 @@ import {
 import { asError, badRequest, ServingError } from '../contract/errors.ts';
 import { PIECE_BYTES, pieceKey } from '../contract/pieces.ts';
 import { putTextIf } from './conditional.ts';
-import { getRange, type ObjectAddress, type S3Client, statusOf } from './objects.ts';
+import { getRange, type ObjectAddress, type S3Client, sizeOf, statusOf } from './objects.ts';
 import { listPages, removeObjects } from './pages.ts';
 import { refusalAdvice } from './refusal.ts';
 
@@ -117,14 +116,8 @@ export class JobObjects {
     }
   }
 
-  async size({ bucket, key }: ObjectAddress): Promise<number | undefined> {
-    try {
-      const head = new HeadObjectCommand({ Bucket: bucket, Key: key });
-      return (await this.#s3.send(head, { abortSignal: AbortSignal.timeout(CALL_MS) })).ContentLength;
-    } catch (error) {
-      if (statusOf(error) === 404) return undefined;
-      throw error;
-    }
+  size(address: ObjectAddress): Promise<number | undefined> {
+    return sizeOf(this.#s3, address, CALL_MS);
   }
 
   async putObject({ bucket, key }: ObjectAddress, body: Uint8Array): Promise<void> {

@@ -5,7 +5,7 @@
  */
 
 import type * as Sdk from '@aws-sdk/client-s3';
-import { asError, modelUnavailable } from '../contract/errors.ts';
+import { asError } from '../contract/errors.ts';
 import type { ByteWriter } from './connection.ts';
 import type { S3Place } from './presign.ts';
 import { readSigned } from './signed-read.ts';
@@ -266,18 +266,19 @@ export async function factsOf(
   };
 }
 
-/** The size of an object; undefined when it does not exist. @throws model_unavailable */
-export async function sizeOf(s3: S3Client, { bucket, key }: ObjectAddress): Promise<number | undefined> {
+/** The size of an object; undefined when it does not exist. @throws S3's error */
+export async function sizeOf(
+  s3: S3Client,
+  { bucket, key }: ObjectAddress,
+  limitMs = READ_MS,
+): Promise<number | undefined> {
   const { HeadObjectCommand } = await sdk();
   const head = new HeadObjectCommand({ Bucket: bucket, Key: key });
   try {
-    return (await s3.send(head, { abortSignal: within(READ_MS, undefined) })).ContentLength;
+    return (await s3.send(head, { abortSignal: AbortSignal.timeout(limitMs) })).ContentLength;
   } catch (error) {
-    const status = statusOf(error);
-    if (status === 404) return undefined;
-    // The answer to HEAD has no body that would say why.
-    const why = status === 0 ? asError(error).message : `S3 answered HEAD with ${status}`;
-    throw modelUnavailable(`s3://${bucket}/${key}: ${why}`, { cause: error });
+    if (statusOf(error) === 404) return undefined;
+    throw error;
   }
 }
 

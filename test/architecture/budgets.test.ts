@@ -12,7 +12,7 @@ interface Budget {
 }
 
 const BUDGETS: readonly Budget[] = [
-  { folders: ['functions', 'lib'], lines: 51_490 },
+  { folders: ['functions', 'lib'], lines: 51_494 },
   { folders: ['local'], lines: 12_340 },
   { folders: ['cli'], lines: 11_940 },
   { folders: ['infra'], lines: 8_000 },
